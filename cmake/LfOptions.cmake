@@ -1,0 +1,45 @@
+# Language, warnings and code-generation flags of every target of the project.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Artifacts find each other by place, so that a build folder or a bundle can be moved.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_SKIP_INSTALL_RPATH OFF)
+
+find_package(Threads REQUIRED)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+
+add_library(lf_options INTERFACE)
+target_compile_definitions(lf_options INTERFACE _GNU_SOURCE)
+target_include_directories(lf_options INTERFACE
+  ${PROJECT_SOURCE_DIR}/lib
+  ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(lf_options INTERFACE
+  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+  -Wvla -Wpointer-arith -Wundef
+  -ffunction-sections -fdata-sections
+  # Results must not depend on which compiler contracts a*b+c.
+  -ffp-contract=off)
+if(LFUSER_WERROR)
+  target_compile_options(lf_options INTERFACE -Werror)
+endif()
+target_link_options(lf_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+target_link_libraries(lf_options INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+
+if(LFUSER_SANITIZE STREQUAL "address")
+  set(_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(LFUSER_SANITIZE STREQUAL "thread")
+  set(_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(NOT LFUSER_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "LFUSER_SANITIZE is '${LFUSER_SANITIZE}', not address or thread")
+else()
+  set(_flags "")
+  target_link_options(lf_options INTERFACE -Wl,-z,defs)
+endif()
+target_compile_options(lf_options INTERFACE ${_flags})
+target_link_options(lf_options INTERFACE ${_flags})
