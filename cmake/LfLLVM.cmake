@@ -22,9 +22,9 @@ target_link_directories(lf_llvm INTERFACE ${_libdir})
 if(LFUSER_LLVM_STATIC)
   _lf_llvm_config(_libs --link-static --libs x86 nvptx orcjit passes irreader bitwriter linker)
   _lf_llvm_config(_system --link-static --system-libs x86 nvptx orcjit passes irreader bitwriter linker)
-  # zstd goes in statically; what llvm-config names beyond these (z3, libxml2) is not reached from
+  # zlib and zstd go in statically; what llvm-config names beyond these (z3, libxml2) is not reached from
   # the components above, and --as-needed drops it.
-  list(TRANSFORM _system REPLACE "^-lzstd$" "-l:libzstd.a")
+  list(TRANSFORM _system REPLACE "^-l(z|zstd)$" "-l:lib\\1.a")
   target_link_libraries(lf_llvm INTERFACE ${_libs} ${_system} -static-libgcc -l:libstdc++.a)
 else()
   _lf_llvm_config(_libs --link-shared --libs)
