@@ -1,0 +1,101 @@
+// What a compiled fusion looks like to the run-time library: plain structs, no pointers into the compiler. Code generators fill
+// them, the runtime reads them, and neither knows the other, so that a program compiled ahead of time can run without LLVM.
+//
+// The frame: every run has an array of 64-bit words, the slots. The runtime writes the arguments into their slots; the host
+// code reads and writes slots and nothing else:
+//   infer  checks, extents, host scalars, sizes. Returns -1, or the number of the check that failed.
+//   bind   after output and workspace addresses were put into their slots: writes the argument block of every launch.
+// A scalar lies in the low bytes of its slot (c128 takes two); a bool is 0 or 1.
+#ifndef LFUSER_LAUNCH_ABI_H
+#define LFUSER_LAUNCH_ABI_H
+#include <stdbool.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LFUSER_ABI_VERSION 1u
+#define LFUSER_ABI_NONE UINT32_MAX
+#define LFUSER_ABI_MAX_RANK 8
+#define LFUSER_ABI_MAX_NUMBERS 8
+
+typedef int64_t (*lfuser_abi_infer)(uint64_t *slots);
+typedef void (*lfuser_abi_bind)(uint64_t *slots);
+
+typedef enum lfuser_abi_kind {
+    LFUSER_ABI_SCALAR,        // host value                                  slot: value
+    LFUSER_ABI_PENDING,       // outputs only: delivered through a mailbox   slot: device address of the mailbox slot
+    LFUSER_ABI_HOST_TENSOR,   // rank-0 tensor in host memory                slot: value
+    LFUSER_ABI_TENSOR         // device tensor                               slot: address, then extents, then strides (elements)
+} lfuser_abi_kind;
+
+typedef struct lfuser_abi_param {
+    const char *name;         // without '%'
+    uint8_t kind, dtype, rank;
+    bool written;             // an output goes into it
+    uint32_t slot;
+} lfuser_abi_param;
+
+typedef struct lfuser_abi_output {
+    const char *name;         // or NULL
+    uint8_t kind, dtype, rank;
+    uint32_t slot;            // TENSOR: infer writes the extents; the runtime the address and the strides
+    uint32_t into;            // number of the parameter whose buffer it goes into, or NONE
+} lfuser_abi_output;
+
+typedef struct lfuser_abi_check {
+    const char *message;      // {1}, {2}, … stand for the numbers
+    uint32_t line, column;    // place in the program text, 0 = none
+    uint32_t n_numbers;
+    uint8_t dtypes[LFUSER_ABI_MAX_NUMBERS];
+} lfuser_abi_check;
+
+// A memory access of a kernel: words [word] base address, [word + 1 …] one stride an iteration axis, in elements.
+typedef struct lfuser_abi_access {
+    uint32_t word;            // in the argument block
+    uint8_t dtype, bytes;     // of an element
+    bool store;
+    bool row;                 // once a row, not an element: its column strides are 0
+    uint32_t varies;          // bit d: the address is meant to vary along axis d (otherwise a broadcast by construction)
+} lfuser_abi_access;
+
+// A launch iterates over `rows` axes (all independent) and, within each row, over `cols` axes (reduced).
+typedef struct lfuser_abi_launch {
+    uint32_t kernel;          // which kernel
+    uint32_t guard;           // slot: skipped when 0; NONE: always launched
+    uint32_t args_slot;       // argument block: a range of slots
+    uint32_t n_args;
+    uint8_t rows, cols;       // axes
+    bool indexed;             // the kernel looks at indices: axes must not be merged or reordered
+    uint32_t extents_word;    // words [extents_word …] the rows + cols extents
+    uint32_t n_accesses;
+    const lfuser_abi_access *accesses;
+    const char *name;         // for traces
+} lfuser_abi_launch;
+
+// What a kernel is specialised on.
+typedef struct lfuser_abi_class {
+    uint8_t rows, cols;       // axes after merging: 0, 1, 2 or all
+    uint8_t vector;           // elements a thread takes along the innermost axis: 1, 2, 4, 8
+    uint8_t index64;          // 64-bit index arithmetic
+} lfuser_abi_class;
+
+typedef struct lfuser_abi_program {
+    uint32_t version;         // LFUSER_ABI_VERSION
+    uint32_t n_slots;
+    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels;
+    const lfuser_abi_param *params;
+    const lfuser_abi_output *outputs;
+    const lfuser_abi_check *checks;
+    const lfuser_abi_launch *launches;
+    uint32_t numbers_slot;    // a failed check leaves its numbers here
+    uint32_t workspace_bytes_slot;    // infer writes it; 0 = none needed
+    uint32_t workspace_slot;  // the runtime writes the address
+    uint32_t error_slot;      // the runtime writes the device address of the run's index-error word; NONE: cannot happen
+    const char *name;
+} lfuser_abi_program;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+// Loop IR: what a kernel iterates over and computes, before any target decides how. One kernel is
+//
+//   for each row (the `rows` axes, independent)          pointwise kernels have no columns: a row is an element
+//     pass 0:  for each column: loads, ops, stores, reductions
+//     row ops: on what the pass reduced
+//     pass 1:  …
+//
+// written as one SSA list of statements. A statement's scope (row or column) follows from its operands, and its level says after
+// how many passes its operands are known: a reduction of level L runs in pass L and its result has level L + 1; column
+// statements are recomputed in every pass that needs them. Reductions have the canonical order of the language, whatever the
+// target does.
+#ifndef LF_SCHEDULE_LOOP_H
+#define LF_SCHEDULE_LOOP_H
+#include "ir/ir.h"
+#include <lfuser/launch_abi.h>
+
+enum { LF_MAX_AXES = 2 * LF_MAX_RANK };
+typedef uint32_t lf_stmt_id;                   // index into lf_loop.stmts
+#define LF_NO_STMT UINT32_MAX
+
+typedef enum lf_stmt_kind {
+    LF_STMT_INDEX,       // i64: index along axis `number`
+    LF_STMT_SCALAR,      // argument: host scalar `number`
+    LF_STMT_CONST,       // `constant` in `dtype`
+    LF_STMT_LOAD,        // access `number`; args: explicit index terms; guard: reads 0 where false
+    LF_STMT_ELEM,        // graph op `op` on args (LF_NO_STMT for an omitted operand)
+    LF_STMT_SIMPLE,      // opcode `code` on args, all of dtype `compute`
+    LF_STMT_CAST,        // args[0] of dtype `compute` to `dtype`
+    LF_STMT_REDUCE,      // `code` (SUM, PROD, RMIN, RMAX, ANY, ALL, ARGMIN, ARGMAX) of args[0] over the columns
+    LF_STMT_STORE,       // args[0] to access `number`
+    LF_STMT_DELIVER,     // args[0] to the mailbox whose address is argument scalar `number`
+    LF_STMT_RANDOM,      // one element of UNIFORM or NORMAL (`op`): args lo|mean, hi|std, seed, offset, row-major index
+    LF_STMT_INDEX_ERROR  // records op number `number` when args[0] (bool) is false
+} lf_stmt_kind;
+
+typedef struct lf_stmt {
+    lf_stmt_kind kind;
+    lf_dtype dtype;                  // of the result
+    lf_dtype compute;
+    lf_opcode code;
+    const lf_op *op;
+    const lf_value *value;           // graph value that this computes, for names; may be NULL
+    uint32_t number;
+    lf_stmt_id args[8];
+    uint8_t n_args;
+    lf_stmt_id guard;                // LF_NO_STMT: none
+    lf_scalar constant;
+    bool column;                     // scope
+    uint16_t level;
+} lf_stmt;
+
+// Address of an access: base + sum over axes of stride * index + sum over explicit terms of stride * statement.
+typedef struct lf_access {
+    lf_dtype dtype;
+    bool store;
+    const lf_value *buffer;          // graph value that lies there (a parameter, an output, a temporary), for names
+    lf_value *base;                  // host i64: address of element 0 of the access
+    lf_value *strides[LF_MAX_AXES];  // host i64, in elements; NULL = 0 by construction (a broadcast)
+    lf_value *terms[LF_MAX_RANK];    // strides of the load's explicit index statements
+    uint8_t n_terms;
+    bool row;                        // does not depend on columns
+    uint32_t word;                   // in the argument block: base, rows + cols strides, n_terms strides
+} lf_access;
+
+typedef struct lf_loop {
+    const char *name;
+    uint8_t rows, cols;              // axes; extents[0 … rows-1] rows, then columns
+    lf_value *extents[LF_MAX_AXES];
+    bool indexed;                    // some INDEX statement exists
+    lf_stmt *stmts;
+    uint32_t n_stmts;
+    lf_access *accesses;
+    uint32_t n_accesses;
+    lf_value **scalars;              // host values passed by value (i64 addresses of mailboxes included)
+    uint32_t *scalar_words;          // where each lies in the argument block
+    uint32_t n_scalars;
+    uint16_t passes;                 // 0 for pointwise
+    uint32_t extents_word, n_words;
+    uint32_t error_word;             // word with the address of the index-error word, or LFUSER_ABI_NONE
+    uint32_t workspace_word;         // word with the address of the reduction workspace, or LFUSER_ABI_NONE (see codegen)
+    const char *schedule;            // "pointwise", "rows"
+} lf_loop;
+
+// Loop IR as text, into the arena.
+const char *lf_loop_text(lf_arena *arena, const lf_loop *loop);
+// LF_INTERNAL when an invariant above is broken.
+lf_status lf_loop_verify(const lf_allocator *a, const lf_loop *loop) LF_MUST_USE;
+#endif

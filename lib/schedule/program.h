@@ -1,0 +1,35 @@
+// A whole fusion, ready for code generation: host work, kernels as loop IR, and the description the runtime needs.
+#ifndef LF_SCHEDULE_PROGRAM_H
+#define LF_SCHEDULE_PROGRAM_H
+#include "schedule/loop.h"
+
+typedef enum lf_phase { LF_PHASE_INFER, LF_PHASE_BIND } lf_phase;
+
+// "Compute this host value and put it into this slot" (two slots for c128).
+typedef struct lf_slot_store {
+    lf_value *value;
+    uint32_t slot;
+    lf_phase phase;
+} lf_slot_store;
+
+typedef struct lf_program {
+    lf_arena arena;                  // owns all below
+    lf_graph *graph;                 // borrowed; the program adds implicit scalar ops to it
+    lfuser_abi_program abi;
+    lf_loop **kernels;               // abi.n_kernels
+    lf_slot_store *stores;           // in any order; values may share subexpressions
+    uint32_t n_stores;
+    lf_op **checks;                  // CHECK ops, in the order of abi.checks; evaluated in `infer`
+    uint32_t *param_slots;           // first slot of each parameter (as in abi.params)
+} lf_program;
+
+/* How host code finds its leaves: PARAM scalar or @host tensor p: slots[param_slots[p]];
+   EXTENT(p, axis): slots[param_slots[p] + 1 + axis]; PITCH(p, axis): slots[param_slots[p] + 1 + rank + axis];
+   SLOT(n): slots[n] (bind only). A value that has an INFER store is loaded from its slot in bind instead of recomputed. */
+
+// Places, groups and schedules a finished graph.
+lf_status lf_program_create(lf_graph *g, lf_program **out_program) LF_MUST_USE;
+void lf_program_destroy(lf_program *p);
+// For people: slots, checks, launches.
+lf_status lf_program_print(const lf_program *p, char **out_text) LF_MUST_USE;
+#endif
