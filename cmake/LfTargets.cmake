@@ -1,4 +1,4 @@
-# lf_library(<target> [RECURSE] [EXCLUDE regex] [DEPS target...])
+# lf_library(<target> [DEPS target...] [SYSTEM_LIBS library...])
 #
 # A position-independent static library of every *.c in the calling folder. A folder without sources
 # becomes an interface target, so that its dependents need no special case. Which folder may depend
@@ -10,6 +10,9 @@ function(lf_library target)
   if(sources)
     add_library(${target} STATIC ${sources})
     target_link_libraries(${target} PUBLIC ${arg_DEPS} ${arg_SYSTEM_LIBS} lf_options)
+    if(target MATCHES "^lf_(api|codegen)")
+      add_dependencies(${target} lf_build_id)
+    endif()
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE ${arg_DEPS} ${arg_SYSTEM_LIBS} lf_options)
