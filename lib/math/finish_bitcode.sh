@@ -36,7 +36,7 @@ sed -E '
 sed -E 's/^define (noundef |float |double |i16 |zeroext |void |range)/define hidden \1/' "$tmp.plain.ll" > "$out_native"
 
 {
-    echo '#include "bitcode.h"'
+    echo '#include "math/bitcode.h"'
     echo 'const unsigned char lf_math_bitcode[] = {'
     od -An -v -tu1 "$out_bc" | sed -E 's/ +/,/g; s/^,//; s/$/,/'
     echo '};'

@@ -28,4 +28,3 @@ double lfm_erfinv_f64(double x) {
 float lfm_erfinv_f32(float x) { return (float)lfm_erfinv_f64(x); }
 
 double lfm_sigmoid_f64(double x) { return 1 / (1 + clc_exp_f64(-x)); }
-float lfm_sigmoid_f32(float x) { return (float)lfm_sigmoid_f64(x); }
