@@ -1,0 +1,78 @@
+// Which device work goes into one kernel, and which values have to be stored.
+//
+// The builder has placed every value already (host, device, pending). Here device and pending ops are put into groups, in program
+// order: an op joins the last group that produces one of its operands, when it iterates over the same elements, so that groups
+// are ordered by construction and the whole is near-linear. A group is pointwise (every op at one shape) or reduces some axes of
+// that shape ("rows"), and then takes further ops of the full shape and of the reduced one.
+// Views (and item, scalar_tensor) belong to no group: they are index maps. Cheap producers are recomputed instead of stored.
+#ifndef LF_PARTITION_PARTITION_H
+#define LF_PARTITION_PARTITION_H
+#include "analysis/space.h"
+
+enum { LF_NO_GROUP = UINT32_MAX };
+
+typedef enum lf_group_kind { LF_GROUP_POINTWISE, LF_GROUP_ROWS, LF_GROUP_WHOLE } lf_group_kind;
+
+// How a node lies in its group.
+typedef enum lf_extent_class {
+    LF_CLASS_FULL,       // the group's shape
+    LF_CLASS_ROW,        // the kept axes only
+    LF_CLASS_ROW_KEPT    // the kept axes, and extents of 1 for the reduced ones
+} lf_extent_class;
+
+// A value that a group must write.
+typedef struct lf_root {
+    lf_value *value;           // a node of the group, or a view of anything (a copy)
+    lf_extent_class cls;
+    bool temporary;            // into workspace, for later groups
+    uint32_t *outputs;         // numbers of the graph's outputs that it goes to
+    uint32_t n_outputs;
+} lf_root;
+
+typedef struct lf_group {
+    lf_group_kind kind;
+    lf_type shape;             // FULL shape: rank and extents
+    uint32_t axes;             // ROWS: reduced axes of `shape`
+    lf_op **nodes;
+    uint32_t n_nodes, capacity;
+    lf_root *roots;
+    uint32_t n_roots, roots_capacity;
+    bool dead;                 // everything in it is recomputed elsewhere
+} lf_group;
+
+typedef struct lf_node {
+    uint32_t group;            // LF_NO_GROUP: not a node
+    uint32_t cost;             // of recomputing it from stored values
+    lf_extent_class cls;
+    bool stored;               // some other group reads it
+} lf_node;
+
+typedef struct lf_partition {
+    lf_arena arena;
+    lf_graph *graph;
+    lf_group **groups;
+    uint32_t n_groups, capacity;
+    lf_node *nodes;            // by value id; ids made later have none
+    uint32_t n_nodes;
+} lf_partition;
+
+lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) LF_MUST_USE;
+void lf_partition_destroy(lf_partition *p);
+
+// The value that a chain of views (and item, scalar_tensor) ends at.
+lf_value *lf_view_base(lf_value *v);
+// True for ops that compute on the device.
+bool lf_is_node(const lf_op *op);
+const lf_node *lf_node_of(const lf_partition *p, const lf_value *v);
+// The space of a value of that class when the group stands at its iteration point (rows first, then columns).
+void lf_group_space(const lf_partition *p, const lf_group *group, lf_extent_class cls, lf_space *out);
+// Which axis of the kernel an axis of the group's shape is.
+unsigned lf_group_axis(const lf_group *group, unsigned axis);
+unsigned lf_group_rows(const lf_group *group);
+// Calls visit for every value that an op reads, extents aside: operands, paddings, amounts.
+typedef lf_status (*lf_visit_operand)(void *context, lf_value *operand);
+lf_status lf_visit_operands(const lf_op *op, lf_visit_operand visit, void *context) LF_MUST_USE;
+
+// For people: where every value lives and why, what each kernel holds, sync points.
+lf_status lf_partition_print(const lf_partition *p, char **out_text) LF_MUST_USE;
+#endif
