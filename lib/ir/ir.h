@@ -127,6 +127,7 @@ struct lf_op {
     const lf_operand *args;
     const lf_attr *attrs;
     uint16_t n_args, n_attrs;
+    const struct lf_type_spec *declared;  // n_results result types (build.h) when some were written after ':', else NULL
     // As meant.
     uint16_t n_operands, n_results;
     lf_value **operands;                // resolved; NULL where `none` was written
@@ -181,6 +182,7 @@ struct lf_graph {
     uint32_t n_params;
     lf_output *outputs;
     uint32_t n_outputs;
+    const struct lf_type_spec *declared;  // n_outputs types (build.h) when some were written after '->', else NULL
     uint32_t n_values;        // ids are below this
     bool finished;            // `return` was built
     struct lf_builder *builder;  // private to lib/ir while building
