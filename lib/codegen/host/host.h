@@ -1,0 +1,12 @@
+// Host code of a program: the two functions of launch_abi.h, over nothing but the frame.
+// Does not belong here: what an op means (llvm/emit*.c), which values there are (lib/schedule).
+#ifndef LF_CODEGEN_HOST_HOST_H
+#define LF_CODEGEN_HOST_HOST_H
+#include "codegen/llvm/context.h"
+
+#define LF_HOST_INFER "infer"
+#define LF_HOST_BIND "bind"
+
+// Adds the functions LF_HOST_INFER and LF_HOST_BIND to l's module.
+lf_status lf_host_emit(lf_llvm *l, const lf_program *p) LF_MUST_USE;
+#endif

@@ -1,0 +1,143 @@
+// The table behind lfuser_codegen_entry: from programs and loops to code, step by step.
+#include "codegen/codegen.h"
+#include "codegen/host/host.h"
+#include "codegen/kernel/kernel.h"
+#include "codegen/llvm/check_ir.h"
+#include "codegen/llvm/jit.h"
+#include "codegen/llvm/math_link.h"
+#include "codegen/llvm/passes.h"
+#include "codegen/llvm/target.h"
+#include "lf_build_id.h"
+#include <string.h>
+
+struct lf_codegen {
+    const lf_allocator *allocator;
+    lf_jit *jit;
+};
+
+static lf_status codegen_create(const lf_allocator *a, const lf_log *log, lf_codegen **out_codegen) {
+    *out_codegen = NULL;
+    lf_codegen *c = lf_alloc_zero(a, sizeof *c);
+    if (!c) return lf_out_of_memory();
+    c->allocator = a;
+    lf_status s = lf_jit_create(a, log, &c->jit);
+    if (s) {
+        lf_free(a, c);
+        return s;
+    }
+    *out_codegen = c;
+    return NULL;
+}
+
+static void codegen_destroy(lf_codegen *c) {
+    if (!c) return;
+    lf_jit_destroy(c->jit);
+    lf_free(c->allocator, c);
+}
+
+static void codegen_release(lf_codegen *c, lf_object *object) {
+    lf_jit_unload(c->jit, object->owner);
+    lf_free(c->allocator, object->text);
+    *object = (lf_object){0};
+}
+
+// ---- IR, ready for code generation ------------------------------------------------------------------------------------------
+
+// Short code first: host code is cleaned up before the maths (optimised already) comes in, kernels see through it.
+static lf_status finish_ir(lf_llvm *l) {
+    LF_TRY(lf_llvm_take_status(l));
+    LF_TRY(lf_llvm_verify(l));
+    if (l->use == LF_LLVM_HOST_CODE) LF_TRY(lf_passes_run(l));
+    LF_TRY(lf_math_link(l));
+    if (l->use == LF_LLVM_KERNEL) LF_TRY(lf_passes_run(l));
+    return lf_check_ir(l);
+}
+
+static lf_status host_ir(lf_codegen *c, const lf_program *p, lf_llvm **out_llvm) {
+    const lf_target this_machine = {.kind = LF_TARGET_CPU};
+    LF_TRY(lf_llvm_create(c->allocator, &this_machine, LF_LLVM_HOST_CODE, false, p->abi.name ? p->abi.name : "host", out_llvm));
+    LF_TRY(lf_host_emit(*out_llvm, p));
+    return finish_ir(*out_llvm);
+}
+
+static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
+                           const lf_codegen_options *options, lf_object *object, lf_llvm **out_llvm) {
+    LF_TRY(lf_llvm_create(c->allocator, t, LF_LLVM_KERNEL, options->fast, loop->name ? loop->name : "kernel", out_llvm));
+    LF_TRY(lf_kernel_emit(*out_llvm, loop, t, class_, options, object));
+    return finish_ir(*out_llvm);
+}
+
+// ---- code -------------------------------------------------------------------------------------------------------------------
+
+static lf_status load_native(lf_codegen *c, lf_llvm *l, lf_jit_symbol *symbols, size_t n_symbols, lf_object *object) {
+    LLVMMemoryBufferRef buffer;
+    LF_TRY(lf_target_generate(l, LLVMObjectFile, &buffer));
+    lf_jit_code *code = NULL;
+    lf_status s = lf_jit_load(c->jit, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer), symbols, n_symbols, &code);
+    LLVMDisposeMemoryBuffer(buffer);
+    object->owner = code;
+    return s;
+}
+
+static lf_status codegen_host(lf_codegen *c, const lf_program *p, lf_object *out_object) {
+    *out_object = (lf_object){0};
+    lf_jit_symbol symbols[] = {{.name = LF_HOST_INFER}, {.name = LF_HOST_BIND}};
+    lf_llvm *l = NULL;
+    lf_status s = host_ir(c, p, &l);
+    if (!s) s = load_native(c, l, symbols, 2, out_object);
+    lf_llvm_destroy(l);
+    if (s) return s;
+    out_object->infer = (lfuser_abi_infer)(uintptr_t)symbols[0].address;
+    out_object->bind = (lfuser_abi_bind)(uintptr_t)symbols[1].address;
+    return NULL;
+}
+
+static lf_status codegen_kernel(lf_codegen *c, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
+                                const lf_codegen_options *options, lf_object *out_object) {
+    *out_object = (lf_object){0};
+    lf_llvm *l = NULL;
+    lf_status s = kernel_ir(c, loop, t, class_, options, out_object, &l);
+    if (!s && t->kind == LF_TARGET_CUDA) {
+        s = lf_target_generate_text(l, &out_object->text, &out_object->text_size);
+    } else if (!s) {
+        lf_jit_symbol symbol = {.name = out_object->entry};
+        s = load_native(c, l, &symbol, 1, out_object);
+        out_object->address = symbol.address;
+    }
+    lf_llvm_destroy(l);
+    if (s) codegen_release(c, out_object);
+    return s;
+}
+
+// ---- for people -------------------------------------------------------------------------------------------------------------
+
+static lf_status codegen_print(lf_codegen *c, lf_emit_stage stage, const lf_program *p, const lf_loop *loop, const lf_target *t,
+                               lfuser_abi_class class_, const lf_codegen_options *options, char **out_text) {
+    *out_text = NULL;
+    lf_object object = {0};
+    lf_llvm *l = NULL;
+    size_t size;
+    bool host = stage == LF_STAGE_HOST_IR || stage == LF_STAGE_HOST_ASM;
+    lf_status s = host ? host_ir(c, p, &l) : kernel_ir(c, loop, t, class_, options, &object, &l);
+    if (!s) {
+        bool ir = stage == LF_STAGE_HOST_IR || stage == LF_STAGE_KERNEL_IR;
+        s = ir ? lf_llvm_module_text(l, out_text) : lf_target_generate_text(l, out_text, &size);
+    }
+    lf_llvm_destroy(l);
+    return s;
+}
+
+static const lf_codegen_table table = {
+    .version = LF_CODEGEN_VERSION,
+    .build_id = LF_BUILD_ID,
+    .create = codegen_create,
+    .destroy = codegen_destroy,
+    .host = codegen_host,
+    .kernel = codegen_kernel,
+    .release = codegen_release,
+    .print = codegen_print,
+};
+
+__attribute__((visibility("default"))) const lf_codegen_table *lfuser_codegen_entry(uint32_t version) {
+    return version == LF_CODEGEN_VERSION ? &table : NULL;
+}
