@@ -50,6 +50,13 @@ typedef struct lfuser_abi_check {
     uint8_t dtypes[LFUSER_ABI_MAX_NUMBERS];
 } lfuser_abi_check;
 
+// Read-only data that every run needs in device memory, row-major; uploaded once.
+typedef struct lfuser_abi_constant {
+    const void *data;
+    uint64_t bytes;
+    uint32_t slot;            // the runtime writes the address
+} lfuser_abi_constant;
+
 // A memory access of a kernel: words [word] base address, [word + 1 …] one stride an iteration axis, in elements.
 typedef struct lfuser_abi_access {
     uint32_t word;            // in the argument block
@@ -70,24 +77,28 @@ typedef struct lfuser_abi_launch {
     uint32_t extents_word;    // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     const lfuser_abi_access *accesses;
+    uint32_t workspace_word;  // word that takes the address of the launch's scratch memory (see reductions), or NONE
     const char *name;         // for traces
 } lfuser_abi_launch;
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {
     uint8_t rows, cols;       // axes after merging: 0, 1, 2 or all
-    uint8_t vector;           // elements a thread takes along the innermost axis: 1, 2, 4, 8
-    uint8_t index64;          // 64-bit index arithmetic
+    uint8_t vector;           // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
+                              // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
+    uint8_t wide;             // 64-bit index arithmetic
+    uint8_t small;            // GPU rows: a row fits into one warp's registers (at most 32 * vector columns)
 } lfuser_abi_class;
 
 typedef struct lfuser_abi_program {
     uint32_t version;         // LFUSER_ABI_VERSION
     uint32_t n_slots;
-    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels;
+    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants;
     const lfuser_abi_param *params;
     const lfuser_abi_output *outputs;
     const lfuser_abi_check *checks;
     const lfuser_abi_launch *launches;
+    const lfuser_abi_constant *constants;
     uint32_t numbers_slot;    // a failed check leaves its numbers here
     uint32_t workspace_bytes_slot;    // infer writes it; 0 = none needed
     uint32_t workspace_slot;  // the runtime writes the address

@@ -280,10 +280,11 @@ static lf_status cross_operand(void *context, lf_value *operand) {
     lf_value *base = lf_view_base(operand);
     if (base->id >= c->partition->n_nodes) return NULL;
     lf_node *node = &c->partition->nodes[base->id];
-    if (node->group == LF_NO_GROUP || node->group == c->reader || node->stored) return NULL;
+    if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
     lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
-    if (kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > CHEAP) {
+    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > CHEAP) {
         node->stored = true;
+        if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;
     }
     return lf_visit_operands(base->def, cross_operand, context);
@@ -431,6 +432,8 @@ static lf_status defer_unsafe_outputs(lf_partition *p) {
                 uint32_t number;
                 LF_TRY(new_group(p, LF_GROUP_POINTWISE, &root->value->type, 0, &number));
                 LF_TRY(add_root(p, number, root->value, LF_CLASS_FULL, &copy));
+                p->nodes[root->value->id].last_reader = number;
+                p->nodes[root->value->id].stored = true;
                 LF_TRY(add_output(p, copy, output));
             }
         }

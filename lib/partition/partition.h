@@ -45,6 +45,7 @@ typedef struct lf_node {
     uint32_t cost;             // of recomputing it from stored values
     lf_extent_class cls;
     bool stored;               // some other group reads it
+    uint32_t last_reader;      // the last group that does
 } lf_node;
 
 typedef struct lf_partition {

@@ -24,11 +24,12 @@ typedef enum lf_stmt_kind {
     LF_STMT_CONST,       // `constant` in `dtype`
     LF_STMT_LOAD,        // access `number`; args: explicit index terms; guard: reads 0 where false
     LF_STMT_ELEM,        // graph op `op` on args (LF_NO_STMT for an omitted operand)
-    LF_STMT_SIMPLE,      // opcode `code` on args, all of dtype `compute`
+    LF_STMT_SIMPLE,      // opcode `code` on args, all of dtype `compute` (SELECT: the first is bool)
     LF_STMT_CAST,        // args[0] of dtype `compute` to `dtype`
     LF_STMT_REDUCE,      // `code` (SUM, PROD, RMIN, RMAX, ANY, ALL, ARGMIN, ARGMAX) of args[0] over the columns
     LF_STMT_STORE,       // args[0] to access `number`
     LF_STMT_DELIVER,     // args[0] to the mailbox whose address is argument scalar `number`
+    LF_STMT_IOTA,        // float start + i * step, rounded once (`op`): args i (i64), start, step
     LF_STMT_RANDOM,      // one element of UNIFORM or NORMAL (`op`): args lo|mean, hi|std, seed, offset, row-major index
     LF_STMT_INDEX_ERROR  // records op number `number` when args[0] (bool) is false
 } lf_stmt_kind;
@@ -59,6 +60,7 @@ typedef struct lf_access {
     lf_value *terms[LF_MAX_RANK];    // strides of the load's explicit index statements
     uint8_t n_terms;
     bool row;                        // does not depend on columns
+    bool written;                    // a load from memory that some kernel of the program writes (`into`)
     uint32_t word;                   // in the argument block: base, rows + cols strides, n_terms strides
 } lf_access;
 

@@ -20,6 +20,8 @@ typedef struct lf_program {
     lf_slot_store *stores;           // in any order; values may share subexpressions
     uint32_t n_stores;
     lf_op **checks;                  // CHECK ops, in the order of abi.checks; evaluated in `infer`
+    const lf_op **index_ops;         // index-error number n is index_ops[n - 1]
+    uint32_t n_index_ops;
     uint32_t *param_slots;           // first slot of each parameter (as in abi.params)
 } lf_program;
 

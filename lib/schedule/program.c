@@ -1,0 +1,335 @@
+// The plan of a whole fusion: slots of the frame, buffers, workspace, argument blocks, launches (see program.h).
+// Does not belong here: what a kernel computes (lower*.c), which ops share one (lib/partition).
+#include "schedule/program.h"
+#include "schedule/lower.h"
+#include <string.h>
+
+// A stretch of workspace that lives from the group that writes it to the last one that reads it.
+typedef struct stretch {
+    const lf_value *value;
+    lf_value *bytes;                 // rounded up to ALIGNMENT
+    lf_value *offset;                // host i64, NULL = 0
+    uint32_t free_after;             // group
+} stretch;
+
+struct lf_planner {
+    lf_program *program;
+    lf_graph *g;
+    lf_partition *partition;
+    lf_arena *arena;
+    LF_VEC(lf_slot_store) stores;
+    LF_VEC(stretch) stretches;
+    LF_VEC(lf_loop *) kernels;
+    LF_VEC(lfuser_abi_launch) launches;
+    LF_VEC(lfuser_abi_constant) constants;
+    LF_VEC(const lf_op *) constant_ops;
+    LF_VEC(const lf_op *) index_ops;
+    lf_value *workspace;             // bytes so far; NULL = 0
+    uint32_t *output_slots;
+    uint32_t n_slots;
+    bool reports_index_errors;
+};
+
+enum { ALIGNMENT = 256 };
+
+static uint32_t take_slots(lf_planner *pl, uint32_t n) {
+    uint32_t first = pl->n_slots;
+    pl->n_slots += n;
+    return first;
+}
+
+static lf_status add_store(lf_planner *pl, lf_value *value, uint32_t slot, lf_phase phase) {
+    if (!value) value = lf_const_int(pl->g, 0);
+    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, phase}))) return lf_out_of_memory();
+    return NULL;
+}
+
+static uint32_t words_of(lf_dtype d) { return d == LF_C128 ? 2 : 1; }
+
+// ---- parameters, outputs, checks -----------------------------------------------------------------------------------------------
+
+static lf_status plan_params(lf_planner *pl) {
+    lf_graph *g = pl->g;
+    lfuser_abi_param *params = LF_ARENA_ARRAY(pl->arena, lfuser_abi_param, g->n_params);
+    uint32_t *slots = LF_ARENA_ARRAY(pl->arena, uint32_t, g->n_params);
+    if (!params || !slots) return lf_out_of_memory();
+    for (uint32_t i = 0; i < g->n_params; i++) {
+        const lf_value *v = g->params[i];
+        uint8_t kind = !v->type.tensor ? LFUSER_ABI_SCALAR : v->type.host ? LFUSER_ABI_HOST_TENSOR : LFUSER_ABI_TENSOR;
+        slots[i] = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
+        params[i] = (lfuser_abi_param){v->name, kind, (uint8_t)v->type.dtype, v->type.rank, false, slots[i]};
+        for (uint32_t k = 0; k < g->n_outputs; k++) params[i].written |= g->outputs[k].into == v;
+    }
+    pl->program->param_slots = slots;
+    pl->program->abi.params = params;
+    pl->program->abi.n_params = g->n_params;
+    return NULL;
+}
+
+static uint32_t param_number(const lf_graph *g, const lf_value *v) {
+    for (uint32_t i = 0; i < g->n_params; i++)
+        if (g->params[i] == v) return i;
+    return LFUSER_ABI_NONE;
+}
+
+static lf_status plan_outputs(lf_planner *pl) {
+    lf_graph *g = pl->g;
+    lfuser_abi_output *outputs = LF_ARENA_ARRAY(pl->arena, lfuser_abi_output, g->n_outputs);
+    pl->output_slots = LF_ARENA_ARRAY(pl->arena, uint32_t, g->n_outputs);
+    if (!outputs || !pl->output_slots) return lf_out_of_memory();
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const lf_output *o = &g->outputs[i];
+        lf_value *v = o->value;
+        uint8_t kind = v->where == LF_PENDING ? LFUSER_ABI_PENDING : v->where == LF_ON_DEVICE ? LFUSER_ABI_TENSOR
+                       : v->type.tensor ? LFUSER_ABI_HOST_TENSOR : LFUSER_ABI_SCALAR;
+        uint32_t slot = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
+        pl->output_slots[i] = slot;
+        outputs[i] = (lfuser_abi_output){o->name, kind, (uint8_t)v->type.dtype, v->type.rank, slot,
+                                         o->into ? param_number(g, o->into) : LFUSER_ABI_NONE};
+        if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR) LF_TRY(add_store(pl, v, slot, LF_PHASE_INFER));
+        for (unsigned a = 0; kind == LFUSER_ABI_TENSOR && a < v->type.rank; a++)
+            LF_TRY(add_store(pl, v->type.dims[a], slot + 1 + a, LF_PHASE_INFER));
+    }
+    pl->program->abi.outputs = outputs;
+    pl->program->abi.n_outputs = g->n_outputs;
+    return NULL;
+}
+
+static lf_status plan_checks(lf_planner *pl) {
+    uint32_t n = 0;
+    for (const lf_op *op = pl->g->first; op; op = op->next) n += op->code == LF_OP_CHECK;
+    lfuser_abi_check *checks = LF_ARENA_ARRAY(pl->arena, lfuser_abi_check, n);
+    pl->program->checks = LF_ARENA_ARRAY(pl->arena, lf_op *, n);
+    if (!checks || !pl->program->checks) return lf_out_of_memory();
+    uint32_t at = 0;
+    for (lf_op *op = pl->g->first; op; op = op->next) {
+        if (op->code != LF_OP_CHECK) continue;
+        uint32_t numbers = op->n_operands - 1u;
+        if (numbers > LFUSER_ABI_MAX_NUMBERS) numbers = LFUSER_ABI_MAX_NUMBERS;
+        checks[at] = (lfuser_abi_check){op->message, op->place.line, op->place.column, numbers, {0}};
+        for (uint32_t k = 0; k < numbers; k++) checks[at].dtypes[k] = (uint8_t)op->operands[k + 1]->type.dtype;
+        pl->program->checks[at++] = op;
+    }
+    pl->program->abi.checks = checks;
+    pl->program->abi.n_checks = n;
+    pl->program->abi.numbers_slot = take_slots(pl, 2 * LFUSER_ABI_MAX_NUMBERS);
+    return NULL;
+}
+
+// ---- buffers -------------------------------------------------------------------------------------------------------------------
+
+static lf_status constant_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
+    uint32_t slot = LFUSER_ABI_NONE;
+    for (size_t i = 0; i < pl->constant_ops.count; i++)
+        if (pl->constant_ops.data[i] == v->def) slot = pl->constants.data[i].slot;
+    if (slot == LFUSER_ABI_NONE) {
+        slot = take_slots(pl, 1);
+        if (!lf_vec_push(&pl->constants, ((lfuser_abi_constant){v->def->data, v->def->data_bytes, slot})) ||
+            !lf_vec_push(&pl->constant_ops, v->def))
+            return lf_out_of_memory();
+    }
+    *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot), .row_major = true};
+    lf_row_major(pl->g, &v->type, out->strides);
+    return NULL;
+}
+
+lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
+    if (v->def->code == LF_OP_TENSOR) return constant_buffer(pl, v, out);
+    if (v->def->code == LF_OP_PARAM) {
+        uint32_t slot = pl->program->param_slots[param_number(pl->g, v)];
+        *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
+        for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
+        return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+    }
+    for (size_t i = 0; i < pl->stretches.count; i++) {
+        const stretch *s = &pl->stretches.data[i];
+        if (s->value != v) continue;
+        *out = (lf_buffer){.value = v, .row_major = true};
+        out->address = lf_host_add(pl->g, lf_slot_value(pl->g, pl->program->abi.workspace_slot), s->offset);
+        lf_row_major(pl->g, &v->type, out->strides);
+        return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+    }
+    return lf_error_at(pl->g->allocator, LF_INTERNAL, v->def->place, "the value of '%s' is read but stored nowhere",
+                       lf_op_info_of(v->def->code)->name);
+}
+
+lf_status lf_planner_output(lf_planner *pl, uint32_t output, lf_buffer *out) {
+    const lf_value *v = pl->g->outputs[output].value;
+    uint32_t slot = pl->output_slots[output];
+    *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
+    for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
+    return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
+uint32_t lf_planner_op_number(lf_planner *pl, const lf_op *op) {
+    pl->reports_index_errors = true;
+    for (size_t i = 0; i < pl->index_ops.count; i++)
+        if (pl->index_ops.data[i] == op) return (uint32_t)i + 1;
+    return lf_vec_push(&pl->index_ops, op) ? (uint32_t)pl->index_ops.count : 1;
+}
+
+// Bytes of a value, rounded up; saturating, so that an absurd size is refused by the allocation and never wraps.
+static lf_value *rounded_bytes(lf_graph *g, const lf_value *v) {
+    lf_value *bytes = lf_extent_mul(g, lf_numel_of(g, &v->type), lf_const_int(g, lf_dtype_bytes(v->type.dtype)));
+    lf_value *most = lf_const_int(g, INT64_MAX - ALIGNMENT);
+    lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, bytes, most, NULL);
+    lf_value *up = lf_scalar_op(g, LF_OP_ADD, LF_I64, capped, lf_const_int(g, ALIGNMENT - 1), NULL);
+    return lf_scalar_op(g, LF_OP_AND, LF_I64, up, lf_const_int(g, -ALIGNMENT), NULL);
+}
+
+// Sizes add up, saturating like the products.
+static lf_value *add_bytes(lf_graph *g, lf_value *a, lf_value *b) {
+    if (!a) return b;
+    lf_value *room = lf_scalar_op(g, LF_OP_SUB, LF_I64, lf_const_int(g, INT64_MAX), b, NULL);
+    return lf_scalar_op(g, LF_OP_ADD, LF_I64, lf_scalar_op(g, LF_OP_MIN, LF_I64, a, room, NULL), b, NULL);
+}
+
+static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t group) {
+    lf_value *bytes = rounded_bytes(pl->g, v);
+    if (!bytes) return lf_out_of_memory();
+    uint32_t last = lf_node_of(pl->partition, v)->last_reader;
+    for (size_t i = 0; i < pl->stretches.count; i++) {  // the place of a value of the same size that nobody reads any more
+        stretch *s = &pl->stretches.data[i];
+        if (s->free_after >= group || !lf_same_extent(s->bytes, bytes)) continue;
+        stretch reused = {v, bytes, s->offset, last};
+        s->free_after = UINT32_MAX;  // given away
+        s->value = NULL;
+        return lf_vec_push(&pl->stretches, reused) ? NULL : lf_out_of_memory();
+    }
+    stretch fresh = {v, bytes, pl->workspace, last};
+    pl->workspace = add_bytes(pl->g, pl->workspace, bytes);
+    return lf_vec_push(&pl->stretches, fresh) ? NULL : lf_out_of_memory();
+}
+
+// ---- launches ------------------------------------------------------------------------------------------------------------------
+
+static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard) {
+    lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
+                                .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed,
+                                .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name,
+                                .workspace_word = loop->workspace_word};
+    uint32_t axes = loop->rows + loop->cols;
+    if (guard) {
+        launch.guard = take_slots(pl, 1);
+        LF_TRY(add_store(pl, guard, launch.guard, LF_PHASE_BIND));
+    }
+    launch.args_slot = take_slots(pl, loop->n_words);
+    lfuser_abi_access *accesses = LF_ARENA_ARRAY(pl->arena, lfuser_abi_access, loop->n_accesses);
+    if (!accesses) return lf_out_of_memory();
+    for (uint32_t i = 0; i < loop->n_accesses; i++) {
+        const lf_access *from = &loop->accesses[i];
+        uint32_t slot = launch.args_slot + from->word;
+        accesses[i] = (lfuser_abi_access){from->word, (uint8_t)from->dtype, (uint8_t)lf_dtype_bytes(from->dtype), from->store, from->row, 0};
+        LF_TRY(add_store(pl, from->base, slot, LF_PHASE_BIND));
+        for (uint32_t a = 0; a < axes; a++) {
+            if (from->strides[a]) accesses[i].varies |= 1u << a;
+            LF_TRY(add_store(pl, from->strides[a], slot + 1 + a, LF_PHASE_BIND));
+        }
+        for (uint32_t t = 0; t < from->n_terms; t++) LF_TRY(add_store(pl, from->terms[t], slot + 1 + axes + t, LF_PHASE_BIND));
+    }
+    for (uint32_t a = 0; a < axes; a++)
+        LF_TRY(add_store(pl, loop->extents[a], launch.args_slot + loop->extents_word + a, LF_PHASE_BIND));
+    for (uint32_t i = 0; i < loop->n_scalars; i++)
+        LF_TRY(add_store(pl, loop->scalars[i], launch.args_slot + loop->scalar_words[i], LF_PHASE_BIND));
+    if (loop->error_word != LFUSER_ABI_NONE) {
+        if (pl->program->abi.error_slot == LFUSER_ABI_NONE) pl->program->abi.error_slot = take_slots(pl, 1);
+        LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word, LF_PHASE_BIND));
+    }
+    launch.accesses = accesses;
+    if (!lf_vec_push(&pl->launches, launch) || !lf_vec_push(&pl->kernels, loop)) return lf_out_of_memory();
+    return NULL;
+}
+
+static lf_status plan_group(lf_planner *pl, uint32_t number) {
+    lf_group *group = pl->partition->groups[number];
+    for (uint32_t i = 0; i < group->n_roots; i++)
+        if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, number));
+    lf_loop *loop;
+    lf_value *assumption;
+    const char *name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
+    if (!name) return lf_out_of_memory();
+    LF_TRY(lf_lower_group(pl, pl->partition, number, false, pl->arena, name, &loop, &assumption));
+    LF_TRY(lf_loop_verify(pl->g->allocator, loop));
+    LF_TRY(add_launch(pl, loop, assumption));
+    if (!assumption) return NULL;
+    // The same work for parameters of any strides, launched when the assumption does not hold.
+    name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
+    if (!name) return lf_out_of_memory();
+    lf_value *otherwise = lf_scalar_op(pl->g, LF_OP_LNOT, LF_BOOL, assumption, NULL, NULL);
+    lf_value *unused;
+    LF_TRY(lf_lower_group(pl, pl->partition, number, true, pl->arena, name, &loop, &unused));
+    LF_TRY(lf_loop_verify(pl->g->allocator, loop));
+    return add_launch(pl, loop, otherwise);
+}
+
+static lf_status plan_all(lf_planner *pl) {
+    lfuser_abi_program *abi = &pl->program->abi;
+    *abi = (lfuser_abi_program){.version = LFUSER_ABI_VERSION, .error_slot = LFUSER_ABI_NONE, .name = pl->g->name};
+    LF_TRY(plan_params(pl));
+    LF_TRY(plan_outputs(pl));
+    LF_TRY(plan_checks(pl));
+    abi->workspace_slot = take_slots(pl, 1);
+    abi->workspace_bytes_slot = take_slots(pl, 1);
+    for (uint32_t i = 0; i < pl->partition->n_groups; i++)
+        if (!pl->partition->groups[i]->dead) LF_TRY(plan_group(pl, i));
+    return add_store(pl, pl->workspace, abi->workspace_bytes_slot, LF_PHASE_INFER);
+}
+
+#define KEEP(pl, vec, type, out, n) \
+    ((out) = LF_ARENA_ARRAY((pl)->arena, type, (pl)->vec.count), (n) = (uint32_t)(pl)->vec.count, \
+     (out) && (pl)->vec.count ? (void)memcpy((void *)(uintptr_t)(out), (pl)->vec.data, (pl)->vec.count * sizeof(type)) : (void)0)
+
+static lf_status keep_all(lf_planner *pl) {
+    lf_program *p = pl->program;
+    lfuser_abi_launch *launches;
+    lfuser_abi_constant *constants;
+    uint32_t kernels;
+    KEEP(pl, launches, lfuser_abi_launch, launches, p->abi.n_launches);
+    KEEP(pl, constants, lfuser_abi_constant, constants, p->abi.n_constants);
+    KEEP(pl, kernels, lf_loop *, p->kernels, kernels);
+    KEEP(pl, stores, lf_slot_store, p->stores, p->n_stores);
+    KEEP(pl, index_ops, const lf_op *, p->index_ops, p->n_index_ops);
+    p->abi.launches = launches;
+    p->abi.constants = constants;
+    p->abi.n_kernels = kernels;
+    p->abi.n_slots = pl->n_slots;
+    return pl->arena->failed ? lf_out_of_memory() : NULL;
+}
+
+lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
+    *out_program = NULL;
+    lf_program *p = lf_alloc_zero(g->allocator, sizeof *p);
+    if (!p) return lf_out_of_memory();
+    lf_arena_init(&p->arena, g->allocator);
+    p->graph = g;
+    lf_planner pl = {.program = p, .g = g, .arena = &p->arena};
+    lf_vec_init(&pl.stores, g->allocator);
+    lf_vec_init(&pl.stretches, g->allocator);
+    lf_vec_init(&pl.kernels, g->allocator);
+    lf_vec_init(&pl.launches, g->allocator);
+    lf_vec_init(&pl.constants, g->allocator);
+    lf_vec_init(&pl.constant_ops, g->allocator);
+    lf_vec_init(&pl.index_ops, g->allocator);
+    lf_status s = lf_partition_create(g, &pl.partition);
+    if (!s) s = plan_all(&pl);
+    if (!s) s = keep_all(&pl);
+    if (!s && g->arena.failed) s = lf_out_of_memory();
+    lf_partition_destroy(pl.partition);
+    lf_vec_finish(&pl.stores);
+    lf_vec_finish(&pl.stretches);
+    lf_vec_finish(&pl.kernels);
+    lf_vec_finish(&pl.launches);
+    lf_vec_finish(&pl.constants);
+    lf_vec_finish(&pl.constant_ops);
+    lf_vec_finish(&pl.index_ops);
+    if (s) return lf_program_destroy(p), s;
+    *out_program = p;
+    return NULL;
+}
+
+void lf_program_destroy(lf_program *p) {
+    if (!p) return;
+    const lf_allocator *a = p->arena.allocator;
+    lf_arena_finish(&p->arena);
+    lf_free(a, p);
+}
