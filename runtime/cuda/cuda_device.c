@@ -100,21 +100,26 @@ static lf_status open_device(lf_cuda_device *d) {
 
 // ---- the end
 
+static void close_entered(lf_cuda_device *d) {
+    lf_cuda_relaxed relaxed = lf_cuda_relax(d);
+    for (lf_cuda_stream *each = d->streams; each; each = each->next)
+        if (!lf_cuda_is_capturing(d, each->stream))
+            lf_cuda_report(d, d->cu.cuStreamSynchronize(each->stream), "cuStreamSynchronize");
+    lf_cuda_unload_all(d, true);
+    lf_cuda_args_finish(d, true);
+    if (d->pool) lf_cuda_report(d, d->cu.cuMemPoolDestroy(d->pool), "cuMemPoolDestroy");
+    lf_cuda_unrelax(d, relaxed);
+}
+
 static void close_device(lf_cuda_device *d) {
+    if (!d->context) return;
     lf_cuda_scope scope;
-    lf_status s = d->context ? lf_cuda_enter(d, &scope) : NULL;
+    lf_status s = lf_cuda_enter(d, &scope);
     if (s) {
-        lf_log_write(&d->base.log, LF_LOG_WARNING, "a CUDA device is given up: %s", lf_status_message(s));
+        lf_log_write(&d->base.log, LF_LOG_WARNING, "what a CUDA device holds is given up: %s", lf_status_message(s));
         lf_status_destroy(s);
-    } else if (d->context) {
-        lf_cuda_relaxed relaxed = lf_cuda_relax(d);
-        for (lf_cuda_stream *each = d->streams; each; each = each->next)
-            if (!lf_cuda_is_capturing(d, each->stream))
-                lf_cuda_report(d, d->cu.cuStreamSynchronize(each->stream), "cuStreamSynchronize");
-        lf_cuda_unload_all(d);
-        lf_cuda_args_finish(d);
-        if (d->pool) lf_cuda_report(d, d->cu.cuMemPoolDestroy(d->pool), "cuMemPoolDestroy");
-        lf_cuda_unrelax(d, relaxed);
+    } else {
+        close_entered(d);
         lf_cuda_leave(d, &scope);
     }
     if (d->retained) lf_cuda_report(d, d->cu.cuDevicePrimaryCtxRelease(d->device), "cuDevicePrimaryCtxRelease");
@@ -127,6 +132,8 @@ static void destroy(lf_device *device) {
         close_device(d);
         pthread_mutex_destroy(&d->lock);
     }
+    lf_cuda_unload_all(d, false);
+    lf_cuda_args_finish(d, false);
     lf_dylib_close(d->lib, false);
     lf_forkmark_finish(&d->fork);
     lf_free(d->base.allocator, d);

@@ -118,7 +118,7 @@ void lf_cuda_mapped_free(lf_device *device, void *host);
 // The block of device memory itself, context entered.
 lf_status lf_cuda_take_memory(lf_cuda_device *d, CUstream stream, size_t bytes, CUdeviceptr *out_pointer);
 // Pinned memory for argument blocks on their way to the device.
-void lf_cuda_args_finish(lf_cuda_device *d);
+void lf_cuda_args_finish(lf_cuda_device *d, bool entered);
 lf_status lf_cuda_args_send(lf_cuda_device *d, CUstream stream, const void *args, size_t bytes, CUdeviceptr *out_pointer);
 
 // ---- cuda_kernel.c
@@ -127,5 +127,6 @@ void lf_cuda_kernel_destroy(lf_kernel *kernel);
 lf_status lf_cuda_launch(lf_stream *stream, const lf_launch *launch);
 // A stream's handle goes while it may still run kernels of ours. Lock held, context entered.
 void lf_cuda_mark_stream(lf_cuda_device *d, CUstream stream);
-void lf_cuda_unload_all(lf_cuda_device *d);
+// At the end. `entered` false: the context cannot be had, only our own memory is freed.
+void lf_cuda_unload_all(lf_cuda_device *d, bool entered);
 #endif

@@ -97,14 +97,17 @@ static void unload_what_is_safe(lf_cuda_device *d) {
 }
 
 // At the end of the device: its streams have been waited for.
-void lf_cuda_unload_all(lf_cuda_device *d) {
+void lf_cuda_unload_all(lf_cuda_device *d, bool entered) {
     for (lf_cuda_kernel *k = d->dead, *next; k; k = next) {
         next = k->next;
-        unload(d, k);
+        if (entered)
+            unload(d, k);
+        else
+            lf_free(d->base.allocator, k);
     }
     for (lf_cuda_mark *m = d->marks, *next; m; m = next) {
         next = m->next;
-        d->cu.cuEventDestroy(m->event);
+        if (entered) d->cu.cuEventDestroy(m->event);
         lf_free(d->base.allocator, m);
     }
     d->dead = NULL;

@@ -185,12 +185,12 @@ struct lf_cuda_args_page {
     } slots[SLOTS];
 };
 
-void lf_cuda_args_finish(lf_cuda_device *d) {
+void lf_cuda_args_finish(lf_cuda_device *d, bool entered) {
     for (lf_cuda_args_page *p = d->args_pages, *next; p; p = next) {
         next = p->next;
-        for (int i = 0; i < SLOTS; i++)
+        for (int i = 0; entered && i < SLOTS; i++)
             if (p->slots[i].event) d->cu.cuEventDestroy(p->slots[i].event);
-        lf_cuda_report(d, d->cu.cuMemFreeHost(p->memory), "cuMemFreeHost");
+        if (entered) lf_cuda_report(d, d->cu.cuMemFreeHost(p->memory), "cuMemFreeHost");
         lf_free(d->base.allocator, p);
     }
     d->args_pages = NULL;
@@ -211,6 +211,7 @@ static lf_status new_page(lf_cuda_device *d, size_t bytes, lf_cuda_args_page **o
         return s;
     }
     p->memory = memory;
+    p->turn = 1; // the caller takes slot 0
     p->next = d->args_pages;
     d->args_pages = *out_page = p;
     return NULL;

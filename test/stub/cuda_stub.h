@@ -1,0 +1,35 @@
+// What a test can tell the stub driver, and ask it. Found with dlsym in the stub's object.
+#ifndef LF_TEST_CUDA_STUB_H
+#define LF_TEST_CUDA_STUB_H
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct cuda_stub {
+    // Told by the test.
+    long fail_at;   // the number of the call that fails, from 1; 0: none
+    int fail_with;  // its result
+    bool blocked;   // streams do not get on: what is recorded now is pending until this is false
+    bool capturing; // the stream `captured` captures in global mode
+    void *captured; // NULL: whatever stream is asked about
+    bool no_pools;  // devices say that they have no memory pools
+    int devices;
+    // Read by the test.
+    long calls;                                                                     // since the last reset
+    const char *failed;                                                             // the call that failed
+    bool capture_broken;                                                            // a call came that breaks a capture
+    long streams, events, modules, pools, device_blocks, host_blocks, primary_refs; // alive
+    int stack; // contexts pushed and not popped, on the thread that reset the stub
+    int mode;  // capture mode of that thread
+    long launches, syncs, unloads, exchanges;
+    unsigned grid, block, shared;
+    size_t args_bytes; // of the last launch
+    unsigned char args[4096];
+    void *stream;
+    void (*on_launch)(const void *args, size_t bytes); // runs as the kernel
+} cuda_stub;
+
+// Also forgets what is alive.
+typedef cuda_stub *cuda_stub_reset_fn(void);
+// Makes context n (1: one of device 0, not the primary; 2: one of device 1) current, 0: none.
+typedef void cuda_stub_make_current_fn(int context);
+#endif

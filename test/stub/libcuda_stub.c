@@ -1,0 +1,464 @@
+// A stand-in for the CUDA driver without a GPU: device memory is host memory, streams run everything at once, and books
+// are kept of what is alive. Any call can be made to fail. A failing call does nothing, unless it releases something or
+// pops the context: those do their work and still report the failure, as the driver does for errors of earlier work.
+#include "test/stub/cuda_stub.h"
+#include "runtime/cuda/cuda_driver.h"
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static cuda_stub stub;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct CUctx_st {
+    int device;
+};
+struct CUevent_st {
+    bool pending;
+};
+struct CUstream_st {
+    int unused;
+};
+struct CUmod_st {
+    int unused;
+};
+struct CUmemPoolHandle_st {
+    int unused;
+};
+static struct CUctx_st contexts[] = {{0}, {0}, {1}}; // primary of device 0, another of device 0, one of device 1
+static struct CUctx_st primary_of_1 = {1};
+
+enum { STACK = 16 };
+static _Thread_local CUcontext stack[STACK];
+static _Thread_local int depth, mode;
+static _Thread_local bool of_test; // the thread that the books on threads are about
+
+EXPORT cuda_stub_reset_fn cuda_stub_reset;
+EXPORT cuda_stub_make_current_fn cuda_stub_make_current;
+#define LF_CUDA_FN(name, symbol, need, params) EXPORT CUresult stub_##name params __asm__(symbol);
+#include "runtime/cuda/cuda_driver.def"
+#undef LF_CUDA_FN
+
+cuda_stub *cuda_stub_reset(void) {
+    memset(&stub, 0, sizeof stub);
+    stub.devices = 2;
+    mode = 0;
+    of_test = true;
+    return &stub;
+}
+
+void cuda_stub_make_current(int context) {
+    depth = 0;
+    if (context) stack[depth++] = &contexts[context];
+    stub.stack = depth;
+}
+
+// The result that this call shall have before it does anything.
+static CUresult enter(const char *name) {
+    pthread_mutex_lock(&lock);
+    bool fail = ++stub.calls == stub.fail_at;
+    if (fail) stub.failed = name;
+    pthread_mutex_unlock(&lock);
+    return fail ? stub.fail_with : CUDA_SUCCESS;
+}
+// For calls that a thread not in relaxed mode may not make while there is a capture.
+static CUresult enter_unsafe(const char *name) {
+    if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+        stub.capture_broken = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return enter(name);
+}
+#define ENTER(name)                                                                                                         \
+    do {                                                                                                                    \
+        CUresult entered = enter(name);                                                                                     \
+        if (entered) return entered;                                                                                        \
+    } while (0)
+#define ENTER_UNSAFE(name)                                                                                                  \
+    do {                                                                                                                    \
+        CUresult entered = enter_unsafe(name);                                                                              \
+        if (entered) return entered;                                                                                        \
+    } while (0)
+#define NEED_CONTEXT                                                                                                        \
+    do {                                                                                                                    \
+        if (!depth) return 201;                                                                                             \
+    } while (0)
+
+static void add(long *count, long by) {
+    pthread_mutex_lock(&lock);
+    *count += by;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_captured(CUstream stream) { return stub.capturing && (!stub.captured || stub.captured == stream); }
+
+// ---- the driver and its devices
+
+CUresult stub_cuInit(unsigned flags) {
+    (void)flags;
+    ENTER("cuInit");
+    return stub.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+CUresult stub_cuDriverGetVersion(int *out_version) {
+    ENTER("cuDriverGetVersion");
+    *out_version = 12080;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGetErrorName(CUresult result, const char **out_name) {
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {
+        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {100, "CUDA_ERROR_NO_DEVICE"},
+        {201, "CUDA_ERROR_INVALID_CONTEXT"},
+        {218, "CUDA_ERROR_INVALID_PTX"},
+        {500, "CUDA_ERROR_NOT_FOUND"},
+        {600, "CUDA_ERROR_NOT_READY"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {801, "CUDA_ERROR_NOT_SUPPORTED"},
+        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].code == result) {
+            *out_name = names[i].name;
+            return CUDA_SUCCESS;
+        }
+    *out_name = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult stub_cuGetErrorString(CUresult result, const char **out_text) {
+    (void)result;
+    *out_text = "as the test wants it";
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDeviceGetCount(int *out_count) {
+    ENTER("cuDeviceGetCount");
+    *out_count = stub.devices;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDeviceGet(CUdevice *out_device, int ordinal) {
+    ENTER("cuDeviceGet");
+    *out_device = ordinal;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDeviceGetName(char *out_name, int bytes, CUdevice device) {
+    (void)device;
+    ENTER("cuDeviceGetName");
+    strncpy(out_name, "Stub", (size_t)bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDeviceGetAttribute(int *out_value, CUdevice_attribute which, CUdevice device) {
+    (void)device;
+    ENTER("cuDeviceGetAttribute");
+    switch (which) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out_value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *out_value = 49152; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *out_value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *out_value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *out_value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *out_value = 232448; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *out_value = !stub.no_pools; break;
+    }
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDeviceTotalMem(size_t *out_bytes, CUdevice device) {
+    (void)device;
+    ENTER("cuDeviceTotalMem");
+    *out_bytes = (size_t)80 << 30;
+    return CUDA_SUCCESS;
+}
+
+// ---- contexts
+
+CUresult stub_cuDevicePrimaryCtxRetain(CUcontext *out_context, CUdevice device) {
+    ENTER("cuDevicePrimaryCtxRetain");
+    add(&stub.primary_refs, 1);
+    *out_context = device ? &primary_of_1 : &contexts[0];
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuDevicePrimaryCtxRelease(CUdevice device) {
+    (void)device;
+    add(&stub.primary_refs, -1);
+    return enter("cuDevicePrimaryCtxRelease");
+}
+CUresult stub_cuCtxGetCurrent(CUcontext *out_context) {
+    ENTER("cuCtxGetCurrent");
+    *out_context = depth ? stack[depth - 1] : NULL;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuCtxGetDevice(CUdevice *out_device) {
+    ENTER("cuCtxGetDevice");
+    NEED_CONTEXT;
+    *out_device = stack[depth - 1]->device;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuCtxPushCurrent(CUcontext context) {
+    ENTER("cuCtxPushCurrent");
+    if (depth == STACK) return CUDA_ERROR_INVALID_VALUE;
+    stack[depth++] = context;
+    if (of_test) stub.stack = depth;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuCtxPopCurrent(CUcontext *out_context) {
+    NEED_CONTEXT;
+    *out_context = stack[--depth];
+    if (of_test) stub.stack = depth;
+    return enter("cuCtxPopCurrent");
+}
+
+// ---- streams and events
+
+CUresult stub_cuStreamCreate(CUstream *out_stream, unsigned flags) {
+    ENTER("cuStreamCreate");
+    NEED_CONTEXT;
+    if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    *out_stream = malloc(sizeof **out_stream);
+    add(&stub.streams, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuStreamDestroy(CUstream stream) {
+    free(stream);
+    add(&stub.streams, -1);
+    return enter("cuStreamDestroy");
+}
+CUresult stub_cuStreamSynchronize(CUstream stream) {
+    (void)stream;
+    ENTER_UNSAFE("cuStreamSynchronize");
+    add(&stub.syncs, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuStreamQuery(CUstream stream) {
+    if (is_captured(stream)) stub.capture_broken = true;
+    ENTER_UNSAFE("cuStreamQuery");
+    return stub.blocked ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+CUresult stub_cuStreamGetCtx(CUstream stream, CUcontext *out_context) {
+    ENTER("cuStreamGetCtx");
+    // Numbers below 100 stand for streams that the test did not make: those from 50 on are another context's.
+    *out_context = (uintptr_t)stream < 100 && (uintptr_t)stream >= 50 ? &contexts[2] : stack[depth - 1];
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    (void)stream, (void)event, (void)flags;
+    ENTER("cuStreamWaitEvent");
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *out_status) {
+    ENTER("cuStreamIsCapturing");
+    *out_status = (CUstreamCaptureStatus)is_captured(stream);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *exchanged) {
+    ENTER("cuThreadExchangeStreamCaptureMode");
+    int before = mode;
+    mode = (int)*exchanged;
+    if (of_test) stub.mode = mode;
+    *exchanged = (CUstreamCaptureMode)before;
+    add(&stub.exchanges, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuLaunchHostFunc(CUstream stream, void (*fn)(void *arg), void *arg) {
+    (void)stream;
+    ENTER("cuLaunchHostFunc");
+    fn(arg);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuEventCreate(CUevent *out_event, unsigned flags) {
+    ENTER("cuEventCreate");
+    NEED_CONTEXT;
+    if (flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+    *out_event = calloc(1, sizeof **out_event);
+    add(&stub.events, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuEventDestroy(CUevent event) {
+    free(event);
+    add(&stub.events, -1);
+    return enter("cuEventDestroy");
+}
+CUresult stub_cuEventRecord(CUevent event, CUstream stream) {
+    (void)stream;
+    ENTER("cuEventRecord");
+    event->pending = stub.blocked;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuEventQuery(CUevent event) {
+    ENTER_UNSAFE("cuEventQuery");
+    return event->pending && stub.blocked ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+CUresult stub_cuEventSynchronize(CUevent event) {
+    (void)event;
+    ENTER_UNSAFE("cuEventSynchronize");
+    add(&stub.syncs, 1);
+    return CUDA_SUCCESS;
+}
+
+// ---- memory
+
+CUresult stub_cuMemPoolCreate(CUmemoryPool *out_pool, const CUmemPoolProps *props) {
+    ENTER_UNSAFE("cuMemPoolCreate");
+    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out_pool = malloc(sizeof **out_pool);
+    add(&stub.pools, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemPoolDestroy(CUmemoryPool pool) {
+    free(pool);
+    add(&stub.pools, -1);
+    return enter("cuMemPoolDestroy");
+}
+CUresult stub_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value) {
+    (void)pool, (void)which, (void)value;
+    ENTER("cuMemPoolSetAttribute");
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
+    (void)pool, (void)bytes_to_keep;
+    ENTER_UNSAFE("cuMemPoolTrimTo");
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemAllocFromPoolAsync(CUdeviceptr *out_pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    (void)stream;
+    ENTER("cuMemAllocFromPoolAsync");
+    if (!pool || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > (size_t)1 << 40) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out_pointer = (uintptr_t)aligned_alloc(512, (bytes + 511) / 512 * 512);
+    add(&stub.device_blocks, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+    (void)stream;
+    free((void *)(uintptr_t)pointer);
+    add(&stub.device_blocks, -1);
+    return enter("cuMemFreeAsync");
+}
+CUresult stub_cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    (void)stream;
+    ENTER("cuMemcpyHtoDAsync");
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    (void)stream;
+    ENTER("cuMemcpyDtoHAsync");
+    memcpy(to, (void *)(uintptr_t)from, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    (void)stream;
+    ENTER("cuMemcpyDtoDAsync");
+    memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
+    (void)stream;
+    ENTER("cuMemsetD8Async");
+    memset((void *)(uintptr_t)to, byte, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemHostAlloc(void **out_host, size_t bytes, unsigned flags) {
+    ENTER_UNSAFE("cuMemHostAlloc");
+    NEED_CONTEXT;
+    if (!(flags & CU_MEMHOSTALLOC_PORTABLE)) return CUDA_ERROR_INVALID_VALUE;
+    *out_host = malloc(bytes);
+    add(&stub.host_blocks, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemHostGetDevicePointer(CUdeviceptr *out_pointer, void *host, unsigned flags) {
+    (void)flags;
+    ENTER("cuMemHostGetDevicePointer");
+    *out_pointer = (uintptr_t)host;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuMemFreeHost(void *host) {
+    if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) stub.capture_broken = true;
+    free(host);
+    add(&stub.host_blocks, -1);
+    return enter("cuMemFreeHost");
+}
+CUresult stub_cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **out_values, CUdeviceptr pointer) {
+    ENTER("cuPointerGetAttributes");
+    for (unsigned i = 0; i < count; i++) {
+        // 0x1…: on device 1; 0x2…: managed; else the host's.
+        if (which[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+            *(unsigned *)out_values[i] = pointer >> 60 ? CU_MEMORYTYPE_DEVICE : 0;
+        if (which[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED) *(bool *)out_values[i] = pointer >> 60 == 2;
+        if (which[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *(int *)out_values[i] = (int)(pointer >> 60 == 1);
+    }
+    return CUDA_SUCCESS;
+}
+
+// ---- code
+
+CUresult stub_cuModuleLoadDataEx(CUmodule *out_module, const void *image, unsigned n_options, CUjit_option *options,
+                                 void **values) {
+    ENTER_UNSAFE("cuModuleLoadDataEx");
+    NEED_CONTEXT;
+    if (!strncmp(image, "broken", 6)) {
+        for (unsigned i = 0; i < n_options; i++)
+            if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+                strcpy(values[i], "ptxas application ptx input, line 7; error   : it is broken");
+        return 218;
+    }
+    *out_module = malloc(sizeof **out_module);
+    add(&stub.modules, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuModuleUnload(CUmodule module) {
+    if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) stub.capture_broken = true;
+    free(module);
+    add(&stub.modules, -1);
+    add(&stub.unloads, 1);
+    return enter("cuModuleUnload");
+}
+CUresult stub_cuModuleGetFunction(CUfunction *out_function, CUmodule module, const char *name) {
+    ENTER("cuModuleGetFunction");
+    if (!strcmp(name, "missing")) return 500;
+    *out_function = (CUfunction)(void *)module;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuFuncLoad(CUfunction function) {
+    (void)function;
+    ENTER("cuFuncLoad");
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuFuncGetAttribute(int *out_value, CUfunction_attribute which, CUfunction function) {
+    (void)function, (void)which;
+    ENTER("cuFuncGetAttribute");
+    *out_value = 1024;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
+    (void)function, (void)which;
+    ENTER("cuFuncSetAttribute");
+    return value <= 232448 - 1024 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult stub_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **params,
+                             void **extra) {
+    (void)function, (void)params;
+    ENTER("cuLaunchKernel");
+    NEED_CONTEXT;
+    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    stub.launches++;
+    stub.grid = grid_x;
+    stub.block = block_x;
+    stub.shared = shared;
+    stub.stream = stream;
+    const void *args = NULL;
+    stub.args_bytes = 0;
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) args = extra[1];
+        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) stub.args_bytes = *(size_t *)extra[1];
+    }
+    if (args && stub.args_bytes <= sizeof stub.args) memcpy(stub.args, args, stub.args_bytes);
+    pthread_mutex_unlock(&lock);
+    if (stub.on_launch) stub.on_launch(args, stub.args_bytes);
+    return CUDA_SUCCESS;
+}
