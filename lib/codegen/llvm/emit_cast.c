@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static LLVMTypeRef half_type(lf_emit *e, lf_dtype d) {
-    return d == LF_F16 ? LLVMHalfTypeInContext(e->context) : LLVMBFloatTypeInContext(e->context);
-}
+static bool has_half(const lf_emit *e) { return e->target == LF_EMIT_NVPTX || e->has_half; }
 
 LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     LLVMTypeRef f32 = l_real_type(e, LF_F32);
@@ -19,11 +17,13 @@ LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
         return l_bits_float(e, LLVMBuildShl(e->builder, v_wide, l_int(e, 32, 16), "bits"));
     }
     if (d != LF_F16) return v;
-    if (e->target != LF_EMIT_NVPTX && !e->has_half) return lf_emit_call(e, "lfm_f16_to_f32", f32, &v, 1);
-    return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, v, half_type(e, d), "half"), f32, "wide");
+    if (!has_half(e)) return lf_emit_call(e, "lfm_f16_to_f32", f32, &v, 1);
+    LLVMValueRef v_half = LLVMBuildBitCast(e->builder, v, LLVMHalfTypeInContext(e->context), "half");
+    return LLVMBuildFPExt(e->builder, v_half, f32, "wide");
 }
 
-// f32 to bf16 in integers: x86 has either no instruction or one that flushes subnormals.
+// f32 to bf16 in integers on every target: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat type
+// is a source of double roundings.
 static LLVMValueRef float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef v_bits = l_float_bits(e, v_float);
@@ -36,13 +36,10 @@ static LLVMValueRef float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
 
 LLVMValueRef lf_emit_narrow(lf_emit *e, lf_dtype d, LLVMValueRef v_float) {
     if (!lf_is_half(d)) return v_float;
-    bool native = d == LF_F16 ? e->target == LF_EMIT_NVPTX || e->has_half : e->target == LF_EMIT_NVPTX;
-    if (native) {
-        LLVMValueRef v_half = LLVMBuildFPTrunc(e->builder, v_float, half_type(e, d), "rounded");
-        return LLVMBuildBitCast(e->builder, v_half, l_int_type(e, 16), "half");
-    }
-    if (d == LF_F16) return lf_emit_call(e, "lfm_f32_to_f16", l_int_type(e, 16), &v_float, 1);
-    return float_to_bf16(e, v_float);
+    if (d == LF_BF16) return float_to_bf16(e, v_float);
+    if (!has_half(e)) return lf_emit_call(e, "lfm_f32_to_f16", l_int_type(e, 16), &v_float, 1);
+    LLVMValueRef v_half = LLVMBuildFPTrunc(e->builder, v_float, LLVMHalfTypeInContext(e->context), "rounded");
+    return LLVMBuildBitCast(e->builder, v_half, l_int_type(e, 16), "half");
 }
 
 LLVMValueRef lf_emit_narrow_exact(lf_emit *e, lf_dtype d, LLVMValueRef v_float) {

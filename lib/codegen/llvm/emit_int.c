@@ -76,7 +76,7 @@ lf_register lf_emit_select_op(lf_emit *e, const lf_elem *x, const lf_register *v
 enum { MOST_VISITS = 64 };
 
 static bool is_move(lf_opcode code) {
-    return code == LF_OP_SELECT || code == LF_OP_REAL || code == LF_OP_IMAG || code == LF_OP_COMPLEX || code == LF_OP_ITEM ||
+    return code == LF_OP_SELECT || code == LF_OP_REAL || code == LF_OP_IMAG || code == LF_OP_CONJ || code == LF_OP_COMPLEX || code == LF_OP_ITEM ||
            code == LF_OP_SCALAR_TENSOR;
 }
 
