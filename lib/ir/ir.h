@@ -72,6 +72,7 @@ typedef struct lf_type {
     bool tensor;                  // else a scalar (rank 0, no dims)
     bool host;                    // a rank-0 tensor in host memory
     uint8_t rank;
+    uint8_t named;                // axes whose extent a named dim gives, bit a: they do not broadcast, not even a 1
     lf_value *dims[LF_MAX_RANK];  // extents: host i64 scalars (constants included), resolved
 } lf_type;
 
@@ -160,9 +161,11 @@ typedef enum lf_scatter_mode { LF_SCATTER_SET, LF_SCATTER_ADD, LF_SCATTER_MUL, L
      ONEHOT      [idx]                                                      FULL         [v]
      IOTA        [start, step]; in the result dtype                         EYE          []
      TENSOR      []; data                                                   UNIFORM, NORMAL  [lo|mean, hi|std, seed, offset]
-     REDUCE      [x] in `compute` (the accumulation dtype; min, max, arg*: the dtype itself); axes, keepdim
+     REDUCE      [x] in `compute` (the accumulation dtype; min, max, arg*: the dtype itself); axes (never none), keepdim; halves
+                 are summed by an implicit f32 sum; an implicit min or max over no element gives +inf or -inf
      SCAN        [x]; axis      SORT [x]; axis, flag      TOPK [x]; axis, flag; k is the result's extent
-     SCATTER     [x, idx, src]; axis, mode               MATMUL [a, b]
+     SCATTER     [x, idx, src]; axis, mode; src a scalar or of idx's shape
+     MATMUL      [a, b]: [.., m, k] and [.., k, n] of equal rank >= 2 and equal leading extents; in the result's dtype
      ITEM        [x]            SCALAR_TENSOR [s]        SIZE, STRIDE, NUMEL, COMPOSITE: aliases of their operands
      EXTENT, PITCH [parameter]; axis                     CHECK [condition, numbers …]                                        */
 
@@ -185,6 +188,7 @@ struct lf_graph {
     const struct lf_type_spec *declared;  // n_outputs types (build.h) when some were written after '->', else NULL
     uint32_t n_values;        // ids are below this
     bool finished;            // `return` was built
+    bool allow_sync;          // a pending scalar may be an extent, a k or an assert's condition; set before the first op
     struct lf_builder *builder;  // private to lib/ir while building
 };
 
