@@ -77,9 +77,9 @@ static void put_type(lf_printer *p, const lf_type *t) {
         const lf_value *dim = t->dims[i];
         int64_t extent;
         put_comma(p, &first);
-        if (lf_const_i64(dim, &extent) && !dim->name)
+        if (dim && !dim->name && lf_const_i64(dim, &extent))
             put_int(p, extent);
-        else if (dim->name || p->full)
+        else if (dim && (dim->name || p->full))  // none: a message about a parameter that is being bound
             put_value(p, dim);
         else
             put_char(p, '?');
@@ -233,7 +233,7 @@ static void put_source_op(lf_printer *p, const lf_op *op) {
     put_char(p, '\n');
 }
 
-// The message of an assert as the user wrote it: braces are doubled in messages of checks.
+// An assert is a check that is written.
 static void put_assert(lf_printer *p, const lf_op *op) {
     put(p, "  assert ");
     if (op->n_args)
@@ -272,12 +272,12 @@ static void put_return(lf_printer *p) {
 enum { SHOW_AXIS = 1, SHOW_AXES = 2, SHOW_KEEPDIM = 4, SHOW_MODE = 8, SHOW_NUMBER = 16, SHOW_SLOT = 32 };
 typedef struct lf_shown_fields {
     unsigned char fields;
-    const char *flag, *extra;   // what lf_op.flag and lf_op.extra are called, NULL: they mean nothing
+    const char *flag, *extra;   // what lf_op.flag says, what lf_op.extra is called; NULL: they mean nothing
 } lf_shown_fields;
 static const lf_shown_fields shown[LF_OP_COUNT] = {
 #define LF_REDUCE(ID, name, args, attrs, doc) [LF_OP_##ID] = {SHOW_AXES | SHOW_KEEPDIM, NULL, NULL},
 #include "ir/ops.def"
-    [LF_OP_GELU] = {0, "tanh", NULL},
+    [LF_OP_GELU] = {0, "approximate=tanh", NULL},
     [LF_OP_LEAKY_RELU] = {SHOW_NUMBER, NULL, NULL},
     [LF_OP_ELU] = {SHOW_NUMBER, NULL, NULL},
     [LF_OP_CUMSUM] = {SHOW_AXIS, NULL, NULL},
@@ -285,8 +285,8 @@ static const lf_shown_fields shown[LF_OP_COUNT] = {
     [LF_OP_CUMMAX] = {SHOW_AXIS, NULL, NULL},
     [LF_OP_CUMMIN] = {SHOW_AXIS, NULL, NULL},
     [LF_OP_LOGCUMSUMEXP] = {SHOW_AXIS, NULL, NULL},
-    [LF_OP_SORT] = {SHOW_AXIS, "descending", NULL},
-    [LF_OP_TOPK] = {SHOW_AXIS, "largest", NULL},
+    [LF_OP_SORT] = {SHOW_AXIS, "descending=true", NULL},
+    [LF_OP_TOPK] = {SHOW_AXIS, "largest=true", NULL},
     [LF_OP_SCATTER] = {SHOW_AXIS | SHOW_MODE, NULL, NULL},
     [LF_OP_CAT] = {SHOW_AXIS, NULL, NULL},
     [LF_OP_STACK] = {SHOW_AXIS, NULL, NULL},
@@ -383,7 +383,7 @@ static void put_fields(lf_printer *p, const lf_op *op, bool *first) {
         put_key(p, first, op->code == LF_OP_ELU ? "alpha" : "slope");
         put_scalar(p, LF_F64, &number);
     }
-    if (s->flag && op->flag) put_key(p, first, s->flag), put(p, "true");
+    if (s->flag && op->flag) put(p, *first ? " " : ", "), *first = false, put(p, s->flag);
     if (s->extra && op->n_operands) put_key(p, first, s->extra), put_values(p, op->extra, op->operands[0]->type.rank, "0");
     if (computes && op->compute != result) put_key(p, first, "compute"), put(p, lf_dtype_name(op->compute));
     if (lf_op_info_of(op->code)->kind == LF_KIND_VIEW) put_view(p, op, first);

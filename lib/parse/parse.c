@@ -28,13 +28,13 @@ lf_status lf_parser_error(const lf_parser *p, const lf_token *t, const char *for
 
 lf_status lf_parser_expected(const lf_parser *p, const char *what) {
     char found[TOKEN_TEXT], open[160] = "";
-    int n = 0;
     if (p->token.kind == LF_TOKEN_END && p->fusion) {
         const lf_open_mark *m = p->n_open ? &p->open[p->n_open - 1] : NULL;
-        if (m) n = snprintf(open, sizeof open, "; '%c' of %u:%u is not closed", m->mark, m->place.line, m->place.column);
-        if (!m || m->place.line != p->fusion_place.line)
-            snprintf(open + n, sizeof open - (size_t)n, "%s fusion @%.40s of line %u is not complete", n ? "," : ";", p->fusion,
-                     p->fusion_place.line);
+        if (m && m->mark != '{')
+            snprintf(open, sizeof open, "; '%c' of %u:%u and fusion @%.40s of line %u are not closed", m->mark, m->place.line,
+                     m->place.column, p->fusion, p->fusion_place.line);
+        else
+            snprintf(open, sizeof open, "; fusion @%.40s of line %u is not closed", p->fusion, p->fusion_place.line);
     }
     return lf_parser_error(p, &p->token, "found %s, expected %s%s", lf_token_text(&p->token, found, sizeof found), what, open);
 }
@@ -321,7 +321,7 @@ static lf_status file(lf_parser *p, bool allow_sync, graph_vec *graphs, place_ve
             return lf_parser_error(p, &name, "fusion @%.100s is defined twice, first on line %u; expected a new name", g->name,
                                    places->data[*slot - 1].line);
         *slot = (uint32_t)graphs->count;
-        (void)allow_sync;
+        g->allow_sync = allow_sync;
         LF_TRY(fusion_rest(p, g));
     } while (p->token.kind != LF_TOKEN_END);
     return NULL;

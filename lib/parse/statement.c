@@ -187,19 +187,38 @@ static const char *attr_wants(lf_attr_kind kind) {
 
 static bool is_integer_literal(const lf_operand *o) { return o->kind == LF_OPERAND_LITERAL && o->literal.kind == LF_LITERAL_INT; }
 
-static bool attr_fits(lf_attr_kind kind, const lf_operand *o) {
+// The part of the operand that is no such attribute; NULL: none.
+static const lf_operand *misfit(lf_attr_kind kind, const lf_operand *o) {
+    bool fits = false;
     switch (kind) {
-    case LF_ATTR_INT: return is_integer_literal(o);
     case LF_ATTR_INTS:
-        if (o->kind != LF_OPERAND_LIST) return is_integer_literal(o);
-        for (uint32_t i = 0; i < o->n_items; i++)
-            if (!is_integer_literal(&o->items[i])) return false;
-        return true;
-    case LF_ATTR_BOOL: return o->kind == LF_OPERAND_LITERAL && o->literal.kind == LF_LITERAL_BOOL;
-    case LF_ATTR_NUMBER: return o->kind == LF_OPERAND_LITERAL && o->literal.kind != LF_LITERAL_BOOL;
-    case LF_ATTR_VALUE: return o->kind == LF_OPERAND_VALUE || o->kind == LF_OPERAND_LITERAL;
-    default: return false;
+        if (o->kind == LF_OPERAND_LIST) {
+            for (uint32_t i = 0; i < o->n_items; i++)
+                if (!is_integer_literal(&o->items[i])) return &o->items[i];
+            return NULL;
+        }
+        fits = is_integer_literal(o);
+        break;
+    case LF_ATTR_INT: fits = is_integer_literal(o); break;
+    case LF_ATTR_BOOL: fits = o->kind == LF_OPERAND_LITERAL && o->literal.kind == LF_LITERAL_BOOL; break;
+    case LF_ATTR_NUMBER: fits = o->kind == LF_OPERAND_LITERAL && o->literal.kind != LF_LITERAL_BOOL; break;
+    case LF_ATTR_VALUE: fits = o->kind == LF_OPERAND_VALUE || o->kind == LF_OPERAND_LITERAL; break;
+    default: break;
     }
+    return fits ? NULL : o;
+}
+
+// The token that an operand begins with, for "found …".
+static lf_token first_token(const lf_operand *o) {
+    lf_token t = {.line = o->place.line, .column = o->place.column};
+    switch (o->kind) {
+    case LF_OPERAND_NONE: t.kind = LF_TOKEN_WORD, t.text = "none"; break;
+    case LF_OPERAND_VALUE: t.kind = LF_TOKEN_VALUE, t.text = o->value->name; break;
+    case LF_OPERAND_LITERAL: t.kind = LF_TOKEN_NUMBER, t.text = o->text; break;
+    case LF_OPERAND_LIST: t.kind = LF_TOKEN_LIST_OPEN, t.text = "["; break;
+    }
+    t.length = strlen(t.text);
+    return t;
 }
 
 // A name or a string, for WORD and DTYPE_NAME.
@@ -241,13 +260,16 @@ static lf_status attribute(lf_parser *p, const lf_op_info *info) {
     if (kind == LF_ATTR_WORD || kind == LF_ATTR_DTYPE_NAME) {
         LF_TRY(attr_word(p, &attr, kind, lf_attr_name(attr.id)));
     } else {
-        bool operand = value.kind == LF_TOKEN_VALUE || value.kind == LF_TOKEN_NUMBER || value.kind == LF_TOKEN_LIST_OPEN ||
-                       is_literal_word(&value);
-        if (operand) LF_TRY(lf_parser_operand(p, &attr.operand));
-        if (value.kind == LF_TOKEN_END) return lf_parser_expected(p, attr_wants(kind));
-        if (!operand || !attr_fits(kind, &attr.operand))
-            return lf_parser_error(p, &value, "found %s, expected %s for %s=", lf_token_text(&value, found, sizeof found), attr_wants(kind),
-                                   lf_attr_name(attr.id));
+        char what[64];
+        snprintf(what, sizeof what, "%s for %s=", attr_wants(kind), lf_attr_name(attr.id));
+        if (value.kind != LF_TOKEN_VALUE && value.kind != LF_TOKEN_NUMBER && value.kind != LF_TOKEN_LIST_OPEN && !is_literal_word(&value))
+            return lf_parser_expected(p, what);
+        LF_TRY(lf_parser_operand(p, &attr.operand));
+        const lf_operand *wrong = misfit(kind, &attr.operand);
+        if (wrong) {
+            lf_token t = first_token(wrong);
+            return lf_parser_error(p, &t, "found %s, expected %s", lf_token_text(&t, found, sizeof found), what);
+        }
         if (kind == LF_ATTR_NUMBER && attr.operand.literal.kind == LF_LITERAL_FLOAT && strspn(attr.operand.text, "-infa") == strlen(attr.operand.text))
             attr.word = attr.operand.text;  // inf, -inf, nan
     }
@@ -312,9 +334,10 @@ static lf_status arguments(lf_parser *p, const lf_token *name, lf_opcode *out_co
         } else if (p->attrs.count) {
             return lf_parser_expected(p, "key=value: operands come before attributes");
         } else {
-            // `%a = eye` and the like: the count is what is wrong.
-            if (first && (p->token.kind == LF_TOKEN_COLON || p->token.kind == LF_TOKEN_BRACE_CLOSE || lf_token_is(&p->token, "return") ||
-                          lf_token_is(&p->token, "assert")))
+            // `%a = eye` and the next statement: the count is what is wrong.
+            if (first && p->token.kind == LF_TOKEN_VALUE) LF_TRY(lf_parser_peek(p, &behind));
+            if (first && (behind.kind == LF_TOKEN_EQUALS || p->token.kind == LF_TOKEN_COLON || p->token.kind == LF_TOKEN_BRACE_CLOSE ||
+                          lf_token_is(&p->token, "return") || lf_token_is(&p->token, "assert")))
                 return wrong_count(p, name, 0);
             lf_operand o;
             LF_TRY(lf_parser_operand(p, &o));
@@ -325,8 +348,9 @@ static lf_status arguments(lf_parser *p, const lf_token *name, lf_opcode *out_co
     }
 }
 
-// Whether a statement may end before the current token.
-static lf_status end_of_statement(const lf_parser *p, bool typed) {
+// Whether a statement may end before the current token; `else_expected`: what else could stand there.
+static lf_status end_of_statement(const lf_parser *p, const char *else_expected) {
+    char what[64];
     const lf_token *t = &p->token;
     if (t->kind == LF_TOKEN_BRACE_CLOSE || lf_token_is(t, "return") || lf_token_is(t, "assert")) return NULL;
     if (t->kind == LF_TOKEN_VALUE) {
@@ -335,7 +359,8 @@ static lf_status end_of_statement(const lf_parser *p, bool typed) {
         LF_TRY(lf_parser_peek(p, &behind));
         if (behind.kind == LF_TOKEN_EQUALS || behind.kind == LF_TOKEN_COMMA) return NULL;
     }
-    return lf_parser_expected(p, typed ? "',' or the next statement" : "',', ':' or the next statement");
+    snprintf(what, sizeof what, "%sthe next statement", else_expected);
+    return lf_parser_expected(p, what);
 }
 
 static lf_status op_statement(lf_parser *p) {
@@ -344,14 +369,14 @@ static lf_status op_statement(lf_parser *p) {
     if (!op_exists(&name)) return unknown_op(p, &name);
     lf_opcode code = LF_OP_NONE, other;
     LF_TRY(arguments(p, &name, &code));
-    if (!code) code = find_op(&name, p->operands.count, &other);
-    if (!code) return wrong_count(p, &name, p->operands.count);
     p->types.count = 0;
     if (p->token.kind == LF_TOKEN_COLON) {
         LF_TRY(lf_parser_next(p));
         LF_TRY(lf_parser_types(p));
     }
-    LF_TRY(end_of_statement(p, p->types.count));
+    LF_TRY(end_of_statement(p, p->types.count ? "',' or " : "',', ':' or "));
+    if (!code) code = find_op(&name, p->operands.count, &other);
+    if (!code) return wrong_count(p, &name, p->operands.count);
     const lf_op_request request = {
         .code = code,
         .args = p->operands.data,
@@ -385,7 +410,7 @@ static lf_status assert_statement(lf_parser *p) {
     char *message = lf_arena_alloc(&p->graph->arena, text.length);
     if (!message) return lf_out_of_memory();
     lf_token_unescape(&text, message);
-    LF_TRY(end_of_statement(p, true));
+    LF_TRY(end_of_statement(p, ""));
     return lf_source_wrap(&p->source, place, lf_graph_assert(p->graph, condition, message, place));
 }
 
