@@ -218,8 +218,12 @@ static bool best_of(lf_dtype d, bool greatest, const void *span, int64_t n, bool
     }
 }
 
-static lf_status over_nothing(lf_run *run, const lf_op *op) {
-    return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "%s over no element", lf_op_info_of(op->code)->name);
+// Over no element (in composites; the op itself has a check): the neutral element, for max the least of the dtype.
+static void neutral_of(lf_dtype d, bool greatest, lf_scalar *out) {
+    double infinity = greatest ? -(double)INFINITY : (double)INFINITY;
+    uint8_t truth = !greatest;
+    if (d == LF_BOOL) lf_convert(LF_BOOL, &truth, d, out, 1);
+    else lf_convert(LF_F64, &infinity, d, out, 1);   // saturates for integers
 }
 
 static lf_status least_or_greatest(lf_run *run, const lf_op *op) {
@@ -229,11 +233,11 @@ static lf_status least_or_greatest(lf_run *run, const lf_op *op) {
     LF_TRY(lf_new_result(run, op, 0, &y));
     lf_lanes l;
     lanes_init(&l, x, op->axes);
-    if (l.length == 0 && l.count > 0) return over_nothing(run, op);
     max_align_t raw[LF_BLOCK], block[LF_BLOCK];
     for (int64_t i = 0; i < l.count; i++, lf_walk_skip(&l.outer)) {
         lanes_start(&l);
         lf_scalar acc = {{0}};
+        if (l.length == 0) neutral_of(d, op->code == LF_OP_RMAX, &acc);
         for (int64_t done = 0; done < l.length; done += LF_BLOCK) {
             int64_t k = l.length - done < LF_BLOCK ? l.length - done : LF_BLOCK;
             lf_walk_read(&l.inner, raw, k);
@@ -278,6 +282,10 @@ lf_status lf_reduce_any(lf_run *run, const lf_op *op) { return any_or_all(run, o
 lf_status lf_reduce_all(lf_run *run, const lf_op *op) { return any_or_all(run, op); }
 
 // ---- argmin, argmax -------------------------------------------------------------------------------------------------
+
+static lf_status over_nothing(lf_run *run, const lf_op *op) {
+    return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "%s over no element", lf_op_info_of(op->code)->name);
+}
 
 // The first among equals (-0 ties with 0); the first NaN wins. In terms of keys, NaN is the extreme that is looked for.
 static lf_status position_of_best(lf_run *run, const lf_op *op) {
