@@ -44,8 +44,7 @@ LFM_INLINE int signbit32(float x) { return bits32(x) >> 31 != 0; }
 #define LFM_INF32 __builtin_inff()
 #define LFM_NAN32 __builtin_nanf("")
 
-// Nearest integer, ties to even, for |x| < 2^51 (2^22): no instruction but additions, so no call at any x86 level.
-LFM_INLINE double rint64(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
-LFM_INLINE float rint32(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+// Nearest integer, ties to even, for |x| <= 2^52: no instruction but additions, so no call at any x86 level.
+LFM_INLINE double rint64(double x) { return copysign64((abs64(x) + 0x1p52) - 0x1p52, x); }
 
 #endif
