@@ -1,0 +1,59 @@
+// Loops and conditions in LLVM IR.
+#include "codegen/kernel/kernel.h"
+#include <llvm-c/DebugInfo.h>
+
+static LLVMMetadataRef text_node(lf_kernel *k, const char *text) {
+    LLVMMetadataRef s = LLVMMDStringInContext2(k->e->context, text, __builtin_strlen(text));
+    return LLVMMDNodeInContext2(k->e->context, &s, 1);
+}
+
+// !{self, hint…}: a loop's metadata begins with itself.
+static void annotate(lf_kernel *k, LLVMValueRef v_branch, lf_loop_hint hint) {
+    if (hint == LF_HINT_NONE || (hint == LF_HINT_PARALLEL && !k->parallel_group)) return;
+    LLVMContextRef c = k->e->context;
+    LLVMMetadataRef nodes[2] = {NULL, NULL}, self = LLVMTemporaryMDNode(c, NULL, 0);
+    nodes[0] = self;
+    if (hint == LF_HINT_UNROLL) {
+        nodes[1] = text_node(k, "llvm.loop.unroll.full");
+    } else {
+        LLVMMetadataRef pair[2] = {LLVMMDStringInContext2(c, "llvm.loop.parallel_accesses", 27), k->parallel_group};
+        nodes[1] = LLVMMDNodeInContext2(c, pair, 2);
+    }
+    LLVMMetadataRef loop = LLVMMDNodeInContext2(c, nodes, 2);
+    LLVMMetadataReplaceAllUsesWith(self, loop);
+    LLVMSetMetadata(v_branch, LLVMGetMDKindIDInContext(c, "llvm.loop", 9), LLVMMetadataAsValue(c, loop));
+}
+
+LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name) {
+    LLVMBuilderRef builder = k->e->builder;
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(builder);
+    *b = (lf_loop_blocks){.b_head = lf_block(k, name), .b_body = lf_block(k, "body"), .b_done = lf_block(k, "done"), .v_step = v_step};
+    LLVMBuildBr(builder, b->b_head);
+    LLVMPositionBuilderAtEnd(builder, b->b_head);
+    b->v_index = LLVMBuildPhi(builder, LLVMTypeOf(v_from), name);
+    LLVMAddIncoming(b->v_index, &v_from, &b_before, 1);
+    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntSLT, b->v_index, v_to, ""), b->b_body, b->b_done);
+    LLVMPositionBuilderAtEnd(builder, b->b_body);
+    return b->v_index;
+}
+
+void lf_for_end(lf_kernel *k, lf_loop_blocks *b, lf_loop_hint hint) {
+    LLVMBuilderRef builder = k->e->builder;
+    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(builder);
+    LLVMValueRef v_next = LLVMBuildNSWAdd(builder, b->v_index, b->v_step, "next");
+    annotate(k, LLVMBuildBr(builder, b->b_head), hint);
+    LLVMAddIncoming(b->v_index, &v_next, &b_last, 1);
+    LLVMPositionBuilderAtEnd(builder, b->b_done);
+}
+
+void lf_if_begin(lf_kernel *k, lf_if_blocks *b, LLVMValueRef v_condition, const char *name) {
+    LLVMBasicBlockRef b_then = lf_block(k, name);
+    b->b_done = lf_block(k, "after");
+    LLVMBuildCondBr(k->e->builder, v_condition, b_then, b->b_done);
+    LLVMPositionBuilderAtEnd(k->e->builder, b_then);
+}
+
+void lf_if_end(lf_kernel *k, lf_if_blocks *b) {
+    LLVMBuildBr(k->e->builder, b->b_done);
+    LLVMPositionBuilderAtEnd(k->e->builder, b->b_done);
+}

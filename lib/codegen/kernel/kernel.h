@@ -1,0 +1,109 @@
+// From loop IR to one LLVM function. The body of a kernel (body.c) is the same for every target; a target decides how rows and
+// columns are walked (cpu.c, gpu.c). Private to lib/codegen, but for lf_kernel_emit.
+#ifndef LF_CODEGEN_KERNEL_KERNEL_H
+#define LF_CODEGEN_KERNEL_KERNEL_H
+#include "codegen/llvm/context.h"
+
+// Fills l's module with the kernel; neither verified nor optimised. Sets entry, shared_bytes, block and rows_a_block.
+lf_status lf_kernel_emit(lf_llvm *l, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
+                         const lf_codegen_options *options, lf_object *out_object) LF_MUST_USE;
+
+// ---- private to this folder ------------------------------------------------------------------------------------------------
+
+enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LANES = 16 };
+
+typedef struct lf_kernel {
+    lf_llvm *l;
+    lf_emit *e;
+    const lf_loop *loop;
+    lfuser_abi_class cls;
+    bool gpu;
+    LLVMValueRef v_function, v_args;
+    LLVMTypeRef l_i64, l_i32, l_pointer;    // l_pointer: to device memory
+    unsigned lanes;                         // registers a varying statement has
+    unsigned rows, cols;                    // axes that are walked: the last cls.rows and cls.cols ones
+    LLVMValueRef v_words[512];              // argument words read so far, in the entry block (NULL: not yet); more are read anew
+    LLVMValueRef v_row[LF_MAX_AXES];        // i64 index along each walked row axis
+    LLVMValueRef v_column[LF_MAX_AXES];     // i64 index of lane 0 along each walked column axis
+    bool *varies;                           // by statement: differs between lanes
+    lf_register *registers;                 // by statement * LF_MAX_LANES + lane
+    bool *ready;                            // by statement: emitted where the builder stands
+    LLVMValueRef *v_row_base;               // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
+    LLVMBasicBlockRef b_entry;              // allocas and argument loads go here
+    LLVMMetadataRef independent;            // CPU: the access group of loads and stores of independent iterations
+    LLVMMetadataRef parallel_group;         // the same while such a loop is emitted, else NULL
+} lf_kernel;
+
+// What a reduction combines. ARGMIN and ARGMAX carry the element and its number.
+typedef struct lf_partial {
+    lf_register value;
+    LLVMValueRef v_position;                // ARG*: i64, -1 = nothing yet
+} lf_partial;
+
+// body.c
+lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type);
+void lf_kernel_finish(lf_kernel *k);
+LLVMValueRef lf_word(lf_kernel *k, uint32_t word);                       // i64
+LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked_axis);          // i64
+LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked_axis);
+LLVMValueRef lf_columns(lf_kernel *k);                                   // product of column extents, i64
+// Splits a linear number into an index along each of n axes with these extents (innermost last).
+void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned), LLVMValueRef *out);
+void lf_kernel_begin_row(lf_kernel *k);                                  // after v_row: forgets statements, computes row addresses
+void lf_kernel_forget_columns(lf_kernel *k);                             // after v_column changes
+// Emits what these statements need and have not got yet, in order, and then themselves.
+void lf_emit_statement(lf_kernel *k, lf_stmt_id id);
+// Row statements of a level: values for all, effects only where v_only_if holds (NULL: always). Stand in the row's block.
+void lf_emit_rows_of_level(lf_kernel *k, unsigned level, LLVMValueRef v_only_if);
+// The reductions of a pass, and then its column stores and index reports; returns how many were written to out.
+unsigned lf_pass_reductions(const lf_kernel *k, unsigned pass, lf_stmt_id *out, unsigned most);
+void lf_emit_column_effects(lf_kernel *k, unsigned pass);
+void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p);
+lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
+LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);
+LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
+void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
+LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
+
+// A counting loop: for (i = from; i < to; i += step). Between begin and end the builder stands in the body.
+typedef struct lf_loop_blocks {
+    LLVMBasicBlockRef b_head, b_body, b_done;
+    LLVMValueRef v_index, v_step;
+} lf_loop_blocks;
+LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name);
+typedef enum lf_loop_hint { LF_HINT_NONE, LF_HINT_PARALLEL, LF_HINT_UNROLL } lf_loop_hint;
+void lf_for_end(lf_kernel *k, lf_loop_blocks *b, lf_loop_hint hint);
+// if (condition) { … }
+typedef struct lf_if_blocks {
+    LLVMBasicBlockRef b_done;
+} lf_if_blocks;
+void lf_if_begin(lf_kernel *k, lf_if_blocks *b, LLVMValueRef v_condition, const char *name);
+void lf_if_end(lf_kernel *k, lf_if_blocks *b);
+
+// reduce.c
+bool lf_has_position(const lf_stmt *reduce);
+lf_partial lf_neutral(lf_kernel *k, const lf_stmt *reduce);
+lf_partial lf_combine(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_partial high);
+lf_register lf_reduced(lf_kernel *k, const lf_stmt *reduce, lf_partial p);   // the reduction's result
+lf_partial lf_contribution(lf_kernel *k, const lf_stmt *reduce, unsigned lane, LLVMValueRef v_position);
+lf_partial lf_partial_select(lf_kernel *k, const lf_stmt *reduce, LLVMValueRef v_condition, lf_partial a, lf_partial b);
+// An array of n partials in memory (an alloca, or global memory at v_base).
+typedef struct lf_partials {
+    LLVMValueRef v_values, v_positions;
+} lf_partials;
+lf_partials lf_partials_alloca(lf_kernel *k, const lf_stmt *reduce, unsigned n, const char *name);
+lf_partial lf_partials_load(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, bool parallel);
+void lf_partials_store(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, lf_partial p, bool parallel);
+// All chunks of a row in the canonical order. `chunk` emits one chunk, given its number, and fills a partial per reduction.
+typedef void (*lf_emit_chunk)(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out);
+void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LLVMValueRef v_columns, lf_emit_chunk chunk,
+                      void *context, lf_partial *out);
+
+// random.c
+lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_register start, lf_register step);
+lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[5]);
+
+// cpu.c, gpu.c
+lf_status lf_kernel_emit_cpu(lf_kernel *k);
+lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out_object);
+#endif
