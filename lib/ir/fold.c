@@ -135,7 +135,7 @@ static bool eval_bool(lf_opcode code, bool a, bool b, bool *out) {
 }
 
 static lf_value *fold_constants(lf_graph *g, lf_opcode code, lf_dtype result, lf_value *a, lf_value *b) {
-    if (!lf_is_const(a) || (b && !lf_is_const(b))) return NULL;
+    if (!lf_is_const(a) || (b && !(lf_is_const(b) && b->type.dtype == a->type.dtype))) return NULL;
     lf_dtype d = a->type.dtype;
     int64_t x = lf_scalar_i64(d, &a->def->constant), y = b ? lf_scalar_i64(b->type.dtype, &b->def->constant) : 0, n;
     bool t;
@@ -264,7 +264,6 @@ static lf_dtype compute_of(lf_opcode code, const lf_value *a, const lf_value *b)
 
 static lf_value *simplify(lf_graph *g, lf_opcode code, lf_dtype result, lf_value *a, lf_value *b, lf_value *c) {
     if (code == LF_OP_SELECT) return lf_is_true(a) || b == c ? b : is_false(a) ? c : NULL;
-    if (code == LF_OP_CAST) return a->type.dtype == result ? a : NULL;
     if (c) return NULL;
     lf_value *v = fold_constants(g, code, result, a, b);
     if (v || !b) return v;
@@ -279,6 +278,7 @@ lf_value *lf_scalar_op(lf_graph *g, lf_opcode code, lf_dtype result, lf_value *a
     b = lf_resolve(b);
     c = lf_resolve(c);
     if (!a) return NULL;
+    if (code == LF_OP_CAST) return lf_make_cast(g, a, result);
     bool exact = a->type.dtype == LF_I64 || a->type.dtype == LF_BOOL;
     if (b && exact && a->type.dtype == b->type.dtype && commutes(code) && out_of_order(a, b)) {
         lf_value *t = a;

@@ -38,7 +38,6 @@ static lf_status join_tier(lf_rule *r, const lf_arg *args, size_t n, int tier, i
     for (size_t i = 0; i < n; i++) {
         if (tier_of(&args[i]) != tier || rank_of(lf_arg_dtype(&args[i])) != category) continue;
         lf_dtype d = lf_arg_dtype(&args[i]), common = *out == LF_NO_DTYPE ? d : join(*out, d);
-        if (common == LF_NO_DTYPE && tier == 3) common = LF_U64; // literals fit or are refused by themselves
         if (common == LF_NO_DTYPE)
             return lf_rule_error(r, "%s and %s have no common integer dtype (%s and %s): cast one of them",
                                  lf_operand_told(r->g, first->operand), lf_operand_told(r->g, args[i].operand),

@@ -8,6 +8,10 @@ static lf_status only(lf_rule *r, lf_dtype d, bool integers, bool floats) {
                          integers ? "integers or floats" : "floats");
 }
 
+static lf_status not_complex(lf_rule *r, lf_dtype d) {
+    return lf_is_complex(d) ? lf_rule_error(r, "dtype=%s is not supported: the elements are real", lf_dtype_name(d)) : NULL;
+}
+
 // The dtype of created elements: dtype=, else that of the typed scalars, else what literals give.
 static lf_status created_dtype(lf_rule *r, const lf_arg *args, size_t n, lf_dtype *out) {
     bool typed = false;
@@ -55,6 +59,7 @@ lf_status lf_rule_EYE(lf_rule *r, lf_value **out) {
     lf_type shape = lf_tensor_type(LF_NO_DTYPE, 2);
     for (size_t i = 0; i < 2; i++) LF_TRY(lf_size(r, &r->request->args[i], "the extent", &shape.dims[i]));
     LF_TRY(lf_attr_dtype(r, LF_F32, &shape.dtype));
+    LF_TRY(not_complex(r, shape.dtype));
     return lf_give(link(r->g, lf_single(r->g, LF_OP_EYE, &shape, 0, NULL)), out);
 }
 
@@ -157,6 +162,7 @@ lf_status lf_rule_TENSOR(lf_rule *r, lf_value **out) {
     LF_TRY(open_nest(r, top, &w));
     LF_TRY(visit(r, top, &w, look_at, &c));
     LF_TRY(lf_attr_dtype(r, c.seen, &c.dtype));
+    LF_TRY(not_complex(r, c.dtype));
     lf_type shape = lf_tensor_type(c.dtype, w.rank);
     for (unsigned i = 0; i < w.rank; i++) shape.dims[i] = lf_const_int(g, (int64_t)w.shape[i]);
     size_t bytes = c.count * lf_dtype_bytes(c.dtype);

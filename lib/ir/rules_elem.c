@@ -108,10 +108,12 @@ static lf_status lf_rule_cast(lf_rule *r, const lf_arg *args, size_t n, lf_elem_
 
 static lf_status lf_rule_bitcast(lf_rule *r, const lf_arg *args, size_t n, lf_elem_plan *plan) {
     LF_TRY(lf_rule_cast(r, args, n, plan));
+    if (lf_is_complex(plan->result)) return refuse(r, args, n, plan->result);
     if (lf_dtype_bytes(plan->compute) != lf_dtype_bytes(plan->result))
-        return lf_rule_error(r, "%s has elements of %u bytes (%s), those of %s have %u",
-                             lf_operand_told(r->g, args[0].operand), lf_dtype_bytes(plan->compute),
-                             lf_dtype_name(plan->compute), lf_dtype_name(plan->result), lf_dtype_bytes(plan->result));
+        return lf_rule_error(r, "the bits of %s cannot be read as %s: elements of %s take %u bytes, those of %s %u",
+                             lf_operand_told(r->g, args[0].operand), lf_dtype_name(plan->result),
+                             lf_dtype_name(plan->compute), lf_dtype_bytes(plan->compute), lf_dtype_name(plan->result),
+                             lf_dtype_bytes(plan->result));
     return NULL;
 }
 
@@ -160,8 +162,7 @@ static lf_status lf_rule_complex(lf_rule *r, const lf_arg *args, size_t n, lf_el
 static lf_status lf_rule_select(lf_rule *r, const lf_arg *args, size_t n, lf_elem_plan *plan) {
     lf_dtype d;
     if (lf_arg_dtype(&args[0]) != LF_BOOL)
-        return lf_rule_error(r, "the condition must be bool, found %s: %s", lf_operand_told(r->g, args[0].operand),
-                             lf_dtype_name(lf_arg_dtype(&args[0])));
+        return lf_rule_error(r, "the condition must be bool, found %s", lf_operand_told(r->g, args[0].operand));
     LF_TRY(lf_promote(r, args + 1, n - 1, lf_any_tensor(args, n), &d));
     all_operands(plan, d);
     plan->operand[0] = LF_BOOL;

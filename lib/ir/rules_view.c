@@ -90,7 +90,9 @@ lf_status lf_rule_RESHAPE(lf_rule *r, lf_value **out) {
     for (size_t i = 0; i < n; i++) {
         LF_TRY(size_or_free(r, &items[i], &shape.dims[i], &free_if[i]));
         if (free_if[i] && lf_is_const(free_if[i]) && !lf_is_true(free_if[i])) free_if[i] = NULL;
-        all_free |= free_if[i] && lf_is_true(free_if[i]);
+        if (!free_if[i] || !lf_is_true(free_if[i])) continue;
+        if (all_free) return lf_rule_error(r, "more than one extent of %s is -1", lf_operand_text(g, &r->request->args[1]));
+        all_free = true;
     }
     LF_TRY(fill_in(r, x, &shape, free_if));
     // With a -1 that is certain, divisibility is all there is to check.
