@@ -1,0 +1,146 @@
+// Merging axes and choosing kernel classes (see launch.h).
+#include "runtime/launch.h"
+#include <string.h>
+
+enum { MAX_AXES = 2 * LFUSER_ABI_MAX_RANK, CPU_CONTIGUOUS = 8 };
+
+static int64_t *strides_of(const lfuser_abi_launch *l, uint64_t *args, uint32_t access) {
+    return (int64_t *)&args[l->accesses[access].word + 1];
+}
+
+static void swap_axes(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t a, uint32_t b) {
+    int64_t t = extents[a];
+    extents[a] = extents[b];
+    extents[b] = t;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        int64_t *s = strides_of(l, args, i);
+        t = s[a];
+        s[a] = s[b];
+        s[b] = t;
+    }
+}
+
+// Independent axes may be walked in any order: the order of the first result in memory, so that neighbours are neighbours.
+static void sort_rows(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents) {
+    const int64_t *order = NULL;
+    for (uint32_t i = 0; i < l->n_accesses && !order; i++)
+        if (l->accesses[i].store) order = strides_of(l, args, i);
+    if (!order) return;
+    for (uint32_t a = 1; a < l->rows; a++)
+        for (uint32_t b = a; b > 0; b--) {
+            int64_t outer = order[b - 1] < 0 ? -order[b - 1] : order[b - 1], inner = order[b] < 0 ? -order[b] : order[b];
+            if (outer >= inner || extents[b] == 1 || extents[b - 1] == 1) break;
+            swap_axes(l, args, extents, b - 1, b);
+        }
+}
+
+static bool mergeable(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t outer, uint32_t inner) {
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        const int64_t *s = strides_of(l, args, i);
+        int64_t step;
+        if (__builtin_mul_overflow(s[inner], extents[inner], &step) || s[outer] != step) return false;
+    }
+    return true;
+}
+
+// Merges axes [first, first + n) and pushes what is left to the end; returns how many are left. Those in front get extent 1.
+static uint32_t merge_section(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t first, uint32_t n) {
+    uint32_t at = first + n;                       // [at, end) is done, innermost last
+    for (uint32_t a = first + n; a-- > first;) {
+        if (extents[a] == 1) continue;
+        if (at < first + n && mergeable(l, args, extents, a, at)) {
+            extents[at] *= extents[a];
+            continue;
+        }
+        at--;
+        if (at == a) continue;
+        extents[at] = extents[a];
+        for (uint32_t i = 0; i < l->n_accesses; i++) strides_of(l, args, i)[at] = strides_of(l, args, i)[a];
+    }
+    for (uint32_t a = first; a < at; a++) {
+        extents[a] = 1;
+        for (uint32_t i = 0; i < l->n_accesses; i++) strides_of(l, args, i)[a] = 0;
+    }
+    return first + n - at;
+}
+
+static uint8_t bucket(uint32_t left, uint32_t all) { return (uint8_t)(all == 0 ? 0 : left <= 1 ? 1 : left == 2 ? 2 : all); }
+
+uint32_t lf_launch_lanes(const lfuser_abi_launch *l) {
+    uint32_t innermost = l->rows + l->cols, most = 1;
+    if (!innermost || l->indexed) return 1;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (l->accesses[i].varies >> (innermost - 1) & 1 && l->accesses[i].bytes > most) most = l->accesses[i].bytes;
+    return most >= 16 ? 1 : 16 / most;
+}
+
+static bool is_contiguous(const lfuser_abi_launch *l, uint64_t *args) {
+    uint32_t innermost = l->rows + l->cols;
+    if (!innermost) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (strides_of(l, args, i)[innermost - 1] != (int64_t)(l->accesses[i].varies >> (innermost - 1) & 1)) return false;
+    return true;
+}
+
+// Every vector of `lanes` elements lies within the innermost axis and is aligned to its size.
+static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes) {
+    uint32_t axes = l->rows + l->cols;
+    if (extents[axes - 1] % lanes) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        const lfuser_abi_access *access = &l->accesses[i];
+        if (!(access->varies >> (axes - 1) & 1)) continue;
+        if (args[access->word] % (lanes * access->bytes)) return false;
+        const int64_t *s = strides_of(l, args, i);
+        for (uint32_t a = 0; a + 1 < axes; a++)
+            if (extents[a] > 1 && s[a] % (int64_t)lanes) return false;
+    }
+    return true;
+}
+
+static bool is_narrow(const lfuser_abi_launch *l, uint64_t *args, uint64_t total) {
+    if (total > INT32_MAX) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        for (uint32_t a = 0; a < (uint32_t)l->rows + l->cols; a++)
+            if (strides_of(l, args, i)[a] > INT32_MAX || strides_of(l, args, i)[a] < INT32_MIN) return false;
+    return true;
+}
+
+bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, lf_device_type type, uint64_t *args, lf_launch_plan *out) {
+    memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
+    int64_t *extents = (int64_t *)&args[l->extents_word];
+    uint64_t rows = 1, columns = 1;
+    for (uint32_t a = 0; a < l->rows; a++) rows *= (uint64_t)extents[a];
+    for (uint32_t a = 0; a < l->cols; a++) columns *= (uint64_t)extents[l->rows + a];
+    *out = (lf_launch_plan){.items = rows, .columns = columns, .cls = {l->rows, l->cols, 1, 0, 0}};
+    if (rows == 0) return false;
+    if (!l->indexed && columns) {
+        if (!l->cols) sort_rows(l, args, extents);
+        out->cls.rows = bucket(merge_section(l, args, extents, 0, l->rows), l->rows);
+        out->cls.cols = bucket(merge_section(l, args, extents, l->rows, l->cols), l->cols);
+    }
+    if (type == LF_DEVICE_CPU) {
+        if (is_contiguous(l, args)) out->cls.vector = CPU_CONTIGUOUS;
+        return true;
+    }
+    out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
+    uint32_t lanes = lf_launch_lanes(l);
+    if (lanes > 1 && is_contiguous(l, args) && is_aligned(l, args, extents, lanes)) out->cls.vector = (uint8_t)lanes;
+    if (l->cols) out->cls.small = columns <= 32u * out->cls.vector;
+    // Few classes: odd cases share the general code.
+    if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
+    return true;
+}
+
+lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type) {
+    return (lfuser_abi_class){l->rows, l->cols, 1, type != LF_DEVICE_CPU, 0};
+}
+
+uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
+    uint32_t n = 0;
+    uint8_t lanes = type == LF_DEVICE_CPU ? CPU_CONTIGUOUS : (uint8_t)lf_launch_lanes(l);
+    uint8_t rows = bucket(1, l->rows), cols = bucket(1, l->cols);
+    if (l->indexed) rows = l->rows, cols = l->cols;
+    out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 0};
+    out[n++] = lf_launch_general_class(l, type);
+    return n;
+}
