@@ -8,7 +8,8 @@ enum { CPU = 1, GPU = 2, BOTH = CPU | GPU };
 enum {
     FAST = 4,      // math=fast only: result may differ between targets
     APPROX = 8,    // on a GPU: f32 with the afn flag only, else LLVM wants a C library
-    NARROW = 16    // integers of 64 bits at most: wider ones become calls of a compiler library
+    NARROW = 16,   // integers of 64 bits at most: wider ones become calls of a compiler library
+    SINGLE = 32    // not on half on x86: it would round twice
 };
 
 // Indexed by LLVMOpcode; what is not named is refused (exceptions, frem, indirect branches, …).
@@ -28,55 +29,71 @@ static const uint8_t instructions[] = {
 };
 enum { N_INSTRUCTIONS = sizeof instructions };
 
-// Names without the suffix of an overload. `sm`: the least GPU that has it. A name that ends with '.' stands for all below it.
+// Names without the suffix of an overload. `sm`: the least GPU that has it. Each row is compiled for its targets by test_jit.c.
 typedef struct lf_intrinsic {
     const char *name;
-    uint8_t where;
-    uint8_t sm;
+    uint8_t where, sm;
 } lf_intrinsic;
+#define ALL(name, flags) {"llvm." name, BOTH | (flags), 0}
+#define ON_CPU(name) {"llvm." name, CPU, 0}
+#define ON_GPU(name, flags, sm) {"llvm." name, GPU | (flags), sm}
+#define NVVM(name, flags, sm) {"llvm.nvvm." name, GPU | (flags), sm}
 static const lf_intrinsic intrinsics[] = {
     // integers
-    {"llvm.abs", BOTH, 0}, {"llvm.smax", BOTH, 0}, {"llvm.smin", BOTH, 0}, {"llvm.umax", BOTH, 0}, {"llvm.umin", BOTH, 0},
-    {"llvm.scmp", BOTH, 0}, {"llvm.ucmp", BOTH, 0}, {"llvm.ctlz", BOTH, 0}, {"llvm.cttz", BOTH, 0}, {"llvm.ctpop", BOTH, 0},
-    {"llvm.bswap", BOTH, 0}, {"llvm.bitreverse", BOTH, 0}, {"llvm.fshl", BOTH, 0}, {"llvm.fshr", BOTH, 0},
-    {"llvm.sadd.sat", BOTH, 0}, {"llvm.uadd.sat", BOTH, 0}, {"llvm.ssub.sat", BOTH, 0}, {"llvm.usub.sat", BOTH, 0},
-    {"llvm.sadd.with.overflow", BOTH, 0}, {"llvm.uadd.with.overflow", BOTH, 0}, {"llvm.ssub.with.overflow", BOTH, 0},
-    {"llvm.usub.with.overflow", BOTH, 0}, {"llvm.smul.with.overflow", BOTH | NARROW, 0},
-    {"llvm.umul.with.overflow", BOTH | NARROW, 0},
+    ALL("abs", 0), ALL("smax", 0), ALL("smin", 0), ALL("umax", 0), ALL("umin", 0), ALL("scmp", 0), ALL("ucmp", 0),
+    ALL("ctlz", 0), ALL("cttz", 0), ALL("ctpop", 0), ALL("bswap", 0), ALL("bitreverse", 0), ALL("fshl", 0), ALL("fshr", 0),
+    ALL("sadd.sat", 0), ALL("uadd.sat", 0), ALL("ssub.sat", 0), ALL("usub.sat", 0), ALL("sadd.with.overflow", 0),
+    ALL("uadd.with.overflow", 0), ALL("ssub.with.overflow", 0), ALL("usub.with.overflow", 0),
+    ALL("smul.with.overflow", NARROW), ALL("umul.with.overflow", NARROW),
     // floats
-    {"llvm.fabs", BOTH, 0}, {"llvm.copysign", BOTH, 0}, {"llvm.sqrt", BOTH, 0}, {"llvm.fma", BOTH, 0}, {"llvm.floor", BOTH, 0},
-    {"llvm.ceil", BOTH, 0}, {"llvm.trunc", BOTH, 0}, {"llvm.rint", BOTH, 0}, {"llvm.nearbyint", BOTH, 0},
-    {"llvm.roundeven", BOTH, 0}, {"llvm.minimum", BOTH, 0}, {"llvm.maximum", BOTH, 0}, {"llvm.minimumnum", BOTH, 0},
-    {"llvm.maximumnum", BOTH, 0}, {"llvm.is.fpclass", BOTH, 0}, {"llvm.fptosi.sat", BOTH | NARROW, 0},
-    {"llvm.fptoui.sat", BOTH | NARROW, 0}, {"llvm.fmuladd", BOTH | FAST, 0}, {"llvm.exp2", GPU | FAST | APPROX, 0},
-    {"llvm.log2", GPU | FAST | APPROX, 0}, {"llvm.sin", GPU | FAST | APPROX, 0}, {"llvm.cos", GPU | FAST | APPROX, 0},
-    {"llvm.tanh", GPU | FAST | APPROX, 75},
+    ALL("fabs", 0), ALL("copysign", 0), ALL("sqrt", 0), ALL("fma", SINGLE), ALL("floor", 0), ALL("ceil", 0), ALL("trunc", 0),
+    ALL("rint", 0), ALL("nearbyint", 0), ALL("roundeven", 0), ALL("minimum", 0), ALL("maximum", 0), ALL("minimumnum", 0),
+    ALL("maximumnum", 0), ALL("is.fpclass", 0), ALL("fptosi.sat", NARROW), ALL("fptoui.sat", NARROW),
+    ALL("fmuladd", FAST | SINGLE), ON_GPU("exp2", FAST | APPROX, 0),
+    ON_GPU("sin", FAST | APPROX, 0), ON_GPU("cos", FAST | APPROX, 0),
     // memory and hints
-    {"llvm.memcpy", BOTH, 0}, {"llvm.memcpy.inline", BOTH, 0}, {"llvm.memmove", BOTH, 0}, {"llvm.memset", BOTH, 0},
-    {"llvm.memset.inline", BOTH, 0}, {"llvm.lifetime.start", BOTH, 0}, {"llvm.lifetime.end", BOTH, 0}, {"llvm.assume", BOTH, 0},
-    {"llvm.expect", BOTH, 0}, {"llvm.experimental.noalias.scope.decl", BOTH, 0}, {"llvm.prefetch", CPU, 0},
-    {"llvm.ptrmask", BOTH, 0},
-    // vectors; sums and products of floats only come from loops whose order is free
-    {"llvm.vector.reduce.", BOTH, 0}, {"llvm.vector.insert", CPU, 0}, {"llvm.vector.extract", CPU, 0}, {"llvm.stepvector", CPU, 0},
-    {"llvm.vector.interleave2", CPU, 0}, {"llvm.vector.deinterleave2", CPU, 0}, {"llvm.vector.partial.reduce.add", CPU, 0},
-    {"llvm.masked.load", CPU, 0}, {"llvm.masked.store", CPU, 0}, {"llvm.masked.gather", CPU, 0}, {"llvm.masked.scatter", CPU, 0},
-    {"llvm.masked.expandload", CPU, 0}, {"llvm.masked.compressstore", CPU, 0}, {"llvm.get.active.lane.mask", CPU, 0},
+    ALL("memcpy", 0), ALL("memcpy.inline", 0), ALL("memmove", 0), ALL("memset", 0), ALL("memset.inline", 0),
+    ALL("lifetime.start", 0), ALL("lifetime.end", 0), ALL("assume", 0), ALL("expect", 0), ALL("ptrmask", 0),
+    ALL("experimental.noalias.scope.decl", 0), ON_CPU("prefetch"),
+    // vectors
+    ALL("vector.reduce.add", 0), ALL("vector.reduce.mul", 0), ALL("vector.reduce.and", 0), ALL("vector.reduce.or", 0),
+    ALL("vector.reduce.xor", 0), ALL("vector.reduce.smax", 0), ALL("vector.reduce.smin", 0), ALL("vector.reduce.umax", 0),
+    ALL("vector.reduce.umin", 0), ALL("vector.reduce.fadd", 0), ALL("vector.reduce.fmul", 0), ALL("vector.reduce.fmaximum", 0),
+    ALL("vector.reduce.fminimum", 0), ON_CPU("vector.insert"), ON_CPU("vector.extract"), ON_CPU("stepvector"),
+    ON_CPU("vector.interleave2"), ON_CPU("vector.deinterleave2"), ON_CPU("masked.load"),
+    ON_CPU("masked.store"), ON_CPU("masked.gather"), ON_CPU("masked.scatter"), ON_CPU("masked.expandload"),
+    ON_CPU("masked.compressstore"), ON_CPU("get.active.lane.mask"),
     // NVPTX
-    {"llvm.nvvm.read.ptx.sreg.tid.", GPU, 0}, {"llvm.nvvm.read.ptx.sreg.ntid.", GPU, 0},
-    {"llvm.nvvm.read.ptx.sreg.ctaid.", GPU, 0}, {"llvm.nvvm.read.ptx.sreg.nctaid.", GPU, 0},
-    {"llvm.nvvm.read.ptx.sreg.laneid", GPU, 0}, {"llvm.nvvm.read.ptx.sreg.warpsize", GPU, 0},
-    {"llvm.nvvm.read.ptx.sreg.lanemask.", GPU, 0}, {"llvm.nvvm.read.ptx.sreg.smid", GPU, 0},
-    {"llvm.nvvm.barrier.cta.sync.aligned.all", GPU, 0}, {"llvm.nvvm.barrier.cta.sync.all", GPU, 0},
-    {"llvm.nvvm.bar.warp.sync", GPU, 0}, {"llvm.nvvm.membar.", GPU, 0}, {"llvm.nvvm.activemask", GPU, 0},
-    {"llvm.nvvm.shfl.sync.", GPU, 0}, {"llvm.nvvm.vote.", GPU, 0}, {"llvm.nvvm.match.any.sync.", GPU, 0},
-    {"llvm.nvvm.redux.sync.add", GPU, 80}, {"llvm.nvvm.redux.sync.umin", GPU, 80}, {"llvm.nvvm.redux.sync.umax", GPU, 80},
-    {"llvm.nvvm.redux.sync.min", GPU, 80}, {"llvm.nvvm.redux.sync.max", GPU, 80}, {"llvm.nvvm.redux.sync.and", GPU, 80},
-    {"llvm.nvvm.redux.sync.or", GPU, 80}, {"llvm.nvvm.redux.sync.xor", GPU, 80},
-    {"llvm.nvvm.rcp.approx.ftz.f", GPU | FAST, 0}, {"llvm.nvvm.rsqrt.approx.f", GPU | FAST, 0},
-    {"llvm.nvvm.rsqrt.approx.ftz.f", GPU | FAST, 0}, {"llvm.nvvm.sqrt.approx.f", GPU | FAST, 0},
-    {"llvm.nvvm.lg2.approx.f", GPU | FAST, 0}, {"llvm.nvvm.sin.approx.f", GPU | FAST, 0},
-    {"llvm.nvvm.cos.approx.f", GPU | FAST, 0}, {"llvm.nvvm.div.approx.f", GPU | FAST, 0},
+    NVVM("read.ptx.sreg.tid.x", 0, 0), NVVM("read.ptx.sreg.tid.y", 0, 0), NVVM("read.ptx.sreg.tid.z", 0, 0),
+    NVVM("read.ptx.sreg.ntid.x", 0, 0), NVVM("read.ptx.sreg.ntid.y", 0, 0), NVVM("read.ptx.sreg.ntid.z", 0, 0),
+    NVVM("read.ptx.sreg.ctaid.x", 0, 0), NVVM("read.ptx.sreg.ctaid.y", 0, 0), NVVM("read.ptx.sreg.ctaid.z", 0, 0),
+    NVVM("read.ptx.sreg.nctaid.x", 0, 0), NVVM("read.ptx.sreg.nctaid.y", 0, 0), NVVM("read.ptx.sreg.nctaid.z", 0, 0),
+    NVVM("read.ptx.sreg.laneid", 0, 0), NVVM("read.ptx.sreg.warpsize", 0, 0), NVVM("read.ptx.sreg.smid", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.eq", 0, 0), NVVM("read.ptx.sreg.lanemask.le", 0, 0), NVVM("read.ptx.sreg.lanemask.lt", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.ge", 0, 0), NVVM("read.ptx.sreg.lanemask.gt", 0, 0),
+    NVVM("barrier.cta.sync.aligned.all", 0, 0), NVVM("barrier.cta.sync.all", 0, 0), NVVM("bar.warp.sync", 0, 0),
+    NVVM("membar.cta", 0, 0), NVVM("membar.gl", 0, 0), NVVM("membar.sys", 0, 0), NVVM("activemask", 0, 0),
+    NVVM("shfl.sync.idx.i32", 0, 0), NVVM("shfl.sync.up.i32", 0, 0), NVVM("shfl.sync.down.i32", 0, 0),
+    NVVM("shfl.sync.bfly.i32", 0, 0), NVVM("shfl.sync.idx.f32", 0, 0), NVVM("shfl.sync.up.f32", 0, 0),
+    NVVM("shfl.sync.down.f32", 0, 0), NVVM("shfl.sync.bfly.f32", 0, 0), NVVM("vote.all.sync", 0, 0),
+    NVVM("vote.any.sync", 0, 0), NVVM("vote.uni.sync", 0, 0), NVVM("vote.ballot.sync", 0, 0), NVVM("match.any.sync.i32", 0, 0),
+    NVVM("match.any.sync.i64", 0, 0), NVVM("redux.sync.add", 0, 80), NVVM("redux.sync.umin", 0, 80),
+    NVVM("redux.sync.umax", 0, 80), NVVM("redux.sync.min", 0, 80), NVVM("redux.sync.max", 0, 80), NVVM("redux.sync.and", 0, 80),
+    NVVM("redux.sync.or", 0, 80), NVVM("redux.sync.xor", 0, 80), NVVM("rcp.approx.ftz.f", FAST, 0),
+    NVVM("rsqrt.approx.f", FAST, 0), NVVM("rsqrt.approx.ftz.f", FAST, 0), NVVM("sqrt.approx.f", FAST, 0),
+    NVVM("lg2.approx.f", FAST, 0), NVVM("sin.approx.f", FAST, 0), NVVM("cos.approx.f", FAST, 0), NVVM("div.approx.f", FAST, 0),
 };
+enum { N_INTRINSICS = sizeof intrinsics / sizeof *intrinsics };
+
+bool lf_check_ir_rule(size_t i, lf_ir_rule *out_rule) {
+    if (i >= N_INTRINSICS) return false;
+    *out_rule = (lf_ir_rule){.name = intrinsics[i].name,
+                             .cpu = intrinsics[i].where & CPU,
+                             .gpu = intrinsics[i].where & GPU,
+                             .fast = intrinsics[i].where & FAST,
+                             .sm = intrinsics[i].sm};
+    return true;
+}
 
 enum { N_SEEN = 64 };
 typedef struct lf_check {
@@ -139,14 +156,12 @@ static const char *bad_type(LLVMTypeRef type) {
     }
 }
 
-// Where arithmetic on half is a call of a compiler library: only moves and the conversions with f32 are instructions.
-static bool half_is_fine(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef result, LLVMTypeRef operand) {
-    if (c->target == GPU) return true;
+// x86 has no arithmetic on half, but conversions with f32 (F16C). LLVM narrows float operations between such conversions to half
+// where the result is the same, and its code generator widens them again; what is left out here would be a call of a compiler
+// library or round twice. Without F16C only moves are possible.
+static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef operand) {
+    if (c->target == GPU) return NULL;
     switch (opcode) {
-    case LLVMFPExt:
-        return c->l->emit.has_half;
-    case LLVMFPTrunc:
-        return c->l->emit.has_half && LLVMGetTypeKind(element_of(operand)) == LLVMFloatTypeKind && is_half(result);
     case LLVMLoad:
     case LLVMStore:
     case LLVMBitCast:
@@ -156,20 +171,23 @@ static bool half_is_fine(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef resul
     case LLVMInsertElement:
     case LLVMShuffleVector:
     case LLVMFreeze:
-        return true;
+        return NULL;
     default:
-        return false;
+        break;
     }
+    if (!c->l->emit.has_half) return "no half arithmetic";
+    LLVMTypeRef from = element_of(operand);
+    if (opcode == LLVMFPTrunc && LLVMGetTypeKind(from) == LLVMDoubleTypeKind) return "no conversion from f64 to half";
+    if ((opcode == LLVMSIToFP || opcode == LLVMUIToFP) && LLVMGetIntTypeWidth(from) > 16)
+        return "no conversion of a wide integer to half";
+    return NULL;
 }
 
 // ---- calls --------------------------------------------------------------------------------------------------------------
 
 static const lf_intrinsic *find_intrinsic(const char *name, size_t length) {
-    for (size_t i = 0; i < sizeof intrinsics / sizeof *intrinsics; i++) {
-        size_t n = strlen(intrinsics[i].name);
-        bool prefix = intrinsics[i].name[n - 1] == '.';
-        if ((prefix ? length > n : length == n) && memcmp(name, intrinsics[i].name, n) == 0) return &intrinsics[i];
-    }
+    for (size_t i = 0; i < N_INTRINSICS; i++)
+        if (strlen(intrinsics[i].name) == length && memcmp(name, intrinsics[i].name, length) == 0) return &intrinsics[i];
     return NULL;
 }
 
@@ -190,6 +208,7 @@ static lf_status check_intrinsic(lf_check *c, unsigned id, bool *out_narrow) {
                    LLVMGetFastMathFlags(c->v_instruction) & LLVMFastMathApproxFunc;
         if (!afn || LLVMGetTypeKind(element_of(type)) != LLVMFloatTypeKind) return refuse(c, "no such function but approximate, in f32,");
     }
+    if (row->where & SINGLE && c->target == CPU && is_half(type)) return refuse(c, "no half arithmetic with one rounding");
     *out_narrow = row->where & NARROW;
     return NULL;
 }
@@ -220,15 +239,17 @@ static lf_status check_instruction(lf_check *c) {
     LLVMTypeRef result = LLVMTypeOf(v);
     const char *bad = bad_type(result);
     if (bad) return refuse(c, bad);
-    if (is_half(result) && !half_is_fine(c, opcode, result, LLVMTypeOf(LLVMGetOperand(v, 0)))) return refuse(c, "no half arithmetic");
     int n = LLVMGetNumOperands(v);
+    bool half = is_half(result);
     for (int i = 0; i < n; i++) {
         LLVMTypeRef operand = LLVMTypeOf(LLVMGetOperand(v, (unsigned)i));
         bad = bad_type(operand);
         if (bad) return refuse(c, bad);
-        if (is_half(operand) && !half_is_fine(c, opcode, result, operand)) return refuse(c, "no half arithmetic");
+        half = half || is_half(operand);
         if (narrow && is_wide(operand)) return refuse(c, "no such operation beyond 64 bits");
     }
+    bad = half ? bad_half(c, opcode, n ? LLVMTypeOf(LLVMGetOperand(v, 0)) : result) : NULL;
+    if (bad) return refuse(c, bad);
     return narrow && is_wide(result) ? refuse(c, "no such operation beyond 64 bits") : NULL;
 }
 

@@ -6,4 +6,12 @@
 
 // LF_UNSUPPORTED with the instruction, its function and the target. Linear in the size of the module.
 lf_status lf_check_ir(lf_llvm *l) LF_MUST_USE;
+
+// The i-th intrinsic of the list, for the test that proves each; false past the end.
+typedef struct lf_ir_rule {
+    const char *name;    // without the suffix of an overload
+    bool cpu, gpu, fast; // fast: with math=fast only
+    uint32_t sm;         // the least GPU
+} lf_ir_rule;
+bool lf_check_ir_rule(size_t i, lf_ir_rule *out_rule);
 #endif

@@ -12,7 +12,19 @@ static const lf_pipeline host_code = {"function(early-cse)", false};
 static const lf_pipeline cpu_kernel = {"default<O3>", true};
 static const lf_pipeline gpu_kernel = {"default<O2>", false};
 
+// Setting up the passes costs as much as generating this many instructions.
+enum { WORTH_IT = 100 };
+static bool is_short(LLVMModuleRef module) {
+    int n = 0;
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+            for (LLVMValueRef v = LLVMGetFirstInstruction(b); v; v = LLVMGetNextInstruction(v))
+                if (++n >= WORTH_IT) return false;
+    return true;
+}
+
 lf_status lf_passes_run(lf_llvm *l) {
+    if (l->use == LF_LLVM_HOST_CODE && is_short(l->emit.module)) return NULL;
     const lf_pipeline *pipeline = l->use == LF_LLVM_HOST_CODE ? &host_code
                                   : l->target.kind == LF_TARGET_CUDA ? &gpu_kernel : &cpu_kernel;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();

@@ -6,6 +6,14 @@
 #include <pthread.h>
 #include <string.h>
 
+// What is known once a process: LLVM's registry of targets is a global that one thread may fill once, so this must be one too,
+// the only writable one of lib/codegen. It is written by `initialise` alone, and holds the name and features of this machine's
+// CPU as well, which cost a tenth of a small compile to find out.
+static struct {
+    pthread_once_t once;
+    char *cpu, *features;
+} this_process = {.once = PTHREAD_ONCE_INIT};
+
 static void initialise(void) {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -15,14 +23,11 @@ static void initialise(void) {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    this_process.cpu = LLVMGetHostCPUName();
+    this_process.features = LLVMGetHostCPUFeatures();
 }
 
-void lf_target_initialise(void) {
-    // LLVM's registry of targets is one a process and may be filled by one thread only, so this must be a global too: the
-    // one writable one of lib/codegen.
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialise);
-}
+void lf_target_initialise(void) { pthread_once(&this_process.once, initialise); }
 
 // "" is the machine that this runs on.
 typedef struct lf_cpu {
@@ -74,15 +79,12 @@ static bool has_feature(const char *features, const char *name) {
 
 static lf_status this_machine(const lf_allocator *a, lf_machine_request *r, LLVMTargetMachineRef *out_machine,
                               lf_target_facts *out_facts) {
-    char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+    const char *features = this_process.features;
     out_facts->has_half = has_feature(features, "f16c");
     out_facts->vector_bytes = has_feature(features, "avx512vl") ? 64 : has_feature(features, "avx2") ? 32 : 16;
-    r->cpu = cpu;
+    r->cpu = this_process.cpu;
     r->features = features;
-    lf_status s = create_machine(a, r, out_machine);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    return s;
+    return create_machine(a, r, out_machine);
 }
 
 lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_use use, LLVMTargetMachineRef *out_machine,
