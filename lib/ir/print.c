@@ -60,7 +60,7 @@ static void put_string(lf_printer *p, const char *s) {
         else if (*s == '\t')
             put(p, "\\t");
         else
-            put_char(p, (unsigned char)*s < 0x20 || *s == 0x7f ? ' ' : *s);  // strings cannot hold other control characters
+            put_char(p, (unsigned char)*s < 0x20 || *s == 0x7f ? ' ' : *s); // strings cannot hold other control characters
     }
     put_char(p, '"');
 }
@@ -79,7 +79,7 @@ static void put_type(lf_printer *p, const lf_type *t) {
         put_comma(p, &first);
         if (dim && !dim->name && lf_const_i64(dim, &extent))
             put_int(p, extent);
-        else if (dim && (dim->name || p->full))  // none: a message about a parameter that is being bound
+        else if (dim && (dim->name || p->full)) // none: a message about a parameter that is being bound
             put_value(p, dim);
         else
             put_char(p, '?');
@@ -137,7 +137,8 @@ static void put_literal(lf_printer *p, const lf_operand *o) {
         put(p, o->text);
     } else if (l->kind == LF_LITERAL_INT) {
         char text[24];
-        put_bytes(p, text, (size_t)snprintf(text, sizeof text, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->magnitude));
+        put_bytes(p, text,
+                  (size_t)snprintf(text, sizeof text, "%s%llu", l->negative ? "-" : "", (unsigned long long)l->magnitude));
     } else if (l->kind == LF_LITERAL_BOOL) {
         put(p, l->magnitude ? "true" : "false");
     } else {
@@ -272,7 +273,7 @@ static void put_return(lf_printer *p) {
 enum { SHOW_AXIS = 1, SHOW_AXES = 2, SHOW_KEEPDIM = 4, SHOW_MODE = 8, SHOW_NUMBER = 16, SHOW_SLOT = 32 };
 typedef struct lf_shown_fields {
     unsigned char fields;
-    const char *flag, *extra;   // what lf_op.flag says, what lf_op.extra is called; NULL: they mean nothing
+    const char *flag, *extra; // what lf_op.flag says, what lf_op.extra is called; NULL: they mean nothing
 } lf_shown_fields;
 static const lf_shown_fields shown[LF_OP_COUNT] = {
 #define LF_REDUCE(ID, name, args, attrs, doc) [LF_OP_##ID] = {SHOW_AXES | SHOW_KEEPDIM, NULL, NULL},
@@ -333,7 +334,7 @@ static bool any_of(lf_value *const *values, unsigned n) {
 static void put_view(lf_printer *p, const lf_op *op, bool *first) {
     const lf_view *v = &op->view;
     const unsigned from = op->operands[0]->type.rank, to = op->results[0].type.rank;
-    if (v->reshape) return;  // the result type says it
+    if (v->reshape) return; // the result type says it
     bool comma = true;
     put_key(p, first, "map");
     put_char(p, '[');
@@ -391,7 +392,9 @@ static void put_fields(lf_printer *p, const lf_op *op, bool *first) {
     if (op->code == LF_OP_CONST) put_char(p, ' '), put_scalar(p, result, &op->constant);
 }
 
-static const char *place_name(lf_place_class c) { return c == LF_ON_HOST ? "host" : c == LF_ON_DEVICE ? "device" : "pending"; }
+static const char *place_name(lf_place_class c) {
+    return c == LF_ON_HOST ? "host" : c == LF_ON_DEVICE ? "device" : "pending";
+}
 
 // "%m = %30 : f32[%h]  // device, result of mean"
 static void put_alias(lf_printer *p, const lf_op *op) {

@@ -5,15 +5,19 @@
 #include <string.h>
 
 enum {
-    WINDOW = 100,          // characters of the source line that are shown
-    BEFORE = 60,           // of them at most before the caret when the line is cut
+    WINDOW = 100, // characters of the source line that are shown
+    BEFORE = 60,  // of them at most before the caret when the line is cut
     LINE_BYTES = WINDOW * 4 + 16,
     MESSAGE_BYTES = 2000
 };
 
 size_t lf_utf8_length(const char *p, const char *end) {
     const unsigned char *u = (const unsigned char *)p;
-    size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+    size_t n = u[0] < 0x80                   ? 1
+               : u[0] >= 0xc2 && u[0] < 0xe0 ? 2
+               : (u[0] & 0xf0) == 0xe0       ? 3
+               : u[0] >= 0xf0 && u[0] < 0xf5 ? 4
+                                             : 0;
     if (!n || (size_t)(end - p) < n) return 0;
     for (size_t i = 1; i < n; i++)
         if ((u[i] & 0xc0) != 0x80) return 0;
@@ -91,15 +95,16 @@ static void clean(const char *text, size_t n, char *out) {
     *out = 0;
 }
 
-static lf_status located(const lf_source *s, lf_code code, lf_place place, const char *message, size_t n, const char *notes) {
+static lf_status located(const lf_source *s, lf_code code, lf_place place, const char *message, size_t n,
+                         const char *notes) {
     char line[LINE_BYTES], caret[LINE_BYTES], cleaned[MESSAGE_BYTES];
     place.file = s->file;
     if (!place.line) place.line = 1;
     if (!place.column) place.column = 1;
     draw(s, place, line, caret);
     clean(message, n, cleaned);
-    return lf_error_at(s->allocator, code, place, "%s:%u:%u: error: %s\n%s\n%s%s%s", s->file, place.line, place.column, cleaned,
-                       line, caret, *notes ? "\n" : "", notes);
+    return lf_error_at(s->allocator, code, place, "%s:%u:%u: error: %s\n%s\n%s%s%s", s->file, place.line, place.column,
+                       cleaned, line, caret, *notes ? "\n" : "", notes);
 }
 
 lf_status lf_source_error_v(const lf_source *s, lf_place place, const char *format, va_list args) {
@@ -132,7 +137,7 @@ lf_status lf_source_wrap(const lf_source *s, lf_place fallback, lf_status status
 
 // ---- did you mean ----------------------------------------------------------------------------------------------------
 
-enum { LONGEST = 40 };  // names above are not compared
+enum { LONGEST = 40 }; // names above are not compared
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
 
@@ -148,7 +153,8 @@ static unsigned edit_distance(const char *a, size_t n, const char *b, size_t m) 
             unsigned best = above[j - 1] + !same;
             if (above[j] + 1 < best) best = above[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) &&
+                before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             row[j] = best;
         }

@@ -28,7 +28,7 @@ size_t lf_utf8_length(const char *p, const char *end);
 typedef struct lf_suggestion {
     const char *wanted;
     size_t length;
-    const char *best;        // borrowed; NULL: none is near enough
+    const char *best; // borrowed; NULL: none is near enough
     size_t best_length;
     unsigned distance;
 } lf_suggestion;

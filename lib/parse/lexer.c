@@ -18,15 +18,17 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 lf_status lf_lexer_init(lf_lexer *lexer, const lf_source *source) {
     *lexer = (lf_lexer){.source = source, .p = source->text, .end = source->text + source->length, .line = 1};
     lexer->end_line = lexer->end_column = 1;
-    if (source->length >= 3 && !memcmp(lexer->p, "\xef\xbb\xbf", 3)) lexer->p += 3;  // a byte order mark
+    if (source->length >= 3 && !memcmp(lexer->p, "\xef\xbb\xbf", 3)) lexer->p += 3; // a byte order mark
     lexer->line_start = lexer->p;
     if (source->length >= UINT32_MAX)
-        return lf_source_error(source, (lf_place){.line = 1, .column = 1}, "the text has %zu bytes, expected less than 4 GiB",
-                               source->length);
+        return lf_source_error(source, (lf_place){.line = 1, .column = 1},
+                               "the text has %zu bytes, expected less than 4 GiB", source->length);
     return NULL;
 }
 
-static uint32_t column_of(const lf_lexer *x, const char *p) { return (uint32_t)((size_t)(p - x->line_start) - x->extra + 1); }
+static uint32_t column_of(const lf_lexer *x, const char *p) {
+    return (uint32_t)((size_t)(p - x->line_start) - x->extra + 1);
+}
 static lf_place place_of(const lf_lexer *x, const char *p) { return (lf_place){.line = x->line, .column = column_of(x, p)}; }
 
 // A byte that no text may hold, within a comment or a string.
@@ -99,8 +101,8 @@ static lf_status string(lf_lexer *x, lf_token *t) {
             size_t n = lf_utf8_length(p + 1, x->end);
             x->extra += extra;
             if (!n || (unsigned char)p[1] < 0x20) return bad_byte(x, p + 1, "string");
-            return lf_source_error(x->source, place_of(x, p), "found the escape '%.*s' in a string, expected \\\", \\\\, \\n or \\t",
-                                   (int)(n + 1), p);
+            return lf_source_error(x->source, place_of(x, p),
+                                   "found the escape '%.*s' in a string, expected \\\", \\\\, \\n or \\t", (int)(n + 1), p);
         }
         size_t n = (unsigned char)*p >= 0x20 || *p == '\t' ? lf_utf8_length(p, x->end) : 0;
         if (!n) {
@@ -182,7 +184,7 @@ bool lf_token_is(const lf_token *t, const char *word_text) {
     return t->kind == LF_TOKEN_WORD && t->length == strlen(word_text) && !memcmp(t->text, word_text, t->length);
 }
 
-enum { SHOWN = 48 };  // longest token that is quoted in full
+enum { SHOWN = 48 }; // longest token that is quoted in full
 
 const char *lf_token_text(const lf_token *t, char *buffer, size_t size) {
     size_t n = t->length;

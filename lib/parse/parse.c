@@ -31,17 +31,18 @@ lf_status lf_parser_expected(const lf_parser *p, const char *what) {
     if (p->token.kind == LF_TOKEN_END && p->fusion) {
         const lf_open_mark *m = p->n_open ? &p->open[p->n_open - 1] : NULL;
         if (m && m->mark != '{')
-            snprintf(open, sizeof open, "; '%c' of %u:%u and fusion @%.40s of line %u are not closed", m->mark, m->place.line,
-                     m->place.column, p->fusion, p->fusion_place.line);
+            snprintf(open, sizeof open, "; '%c' of %u:%u and fusion @%.40s of line %u are not closed", m->mark,
+                     m->place.line, m->place.column, p->fusion, p->fusion_place.line);
         else
             snprintf(open, sizeof open, "; fusion @%.40s of line %u is not closed", p->fusion, p->fusion_place.line);
     }
-    return lf_parser_error(p, &p->token, "found %s, expected %s%s", lf_token_text(&p->token, found, sizeof found), what, open);
+    return lf_parser_error(p, &p->token, "found %s, expected %s%s", lf_token_text(&p->token, found, sizeof found), what,
+                           open);
 }
 
 lf_status lf_parser_take(lf_parser *p, lf_token_kind kind, const char *what, lf_token *out_token) {
-    if (p->token.kind != kind) return lf_parser_expected(p, what);
     if (out_token) *out_token = p->token;
+    if (p->token.kind != kind) return lf_parser_expected(p, what);
     return lf_parser_next(p);
 }
 
@@ -109,7 +110,8 @@ lf_status lf_parser_type(lf_parser *p, lf_type_spec *out) {
     if (p->token.kind != LF_TOKEN_LIST_CLOSE) {
         for (;;) {
             if (out->rank == LF_MAX_RANK)
-                return lf_parser_error(p, &p->token, "found a type of more than %d axes, expected ']': tensors have at most %d axes",
+                return lf_parser_error(p, &p->token,
+                                       "found a type of more than %d axes, expected ']': tensors have at most %d axes",
                                        LF_MAX_RANK, LF_MAX_RANK);
             LF_TRY(dim(p, &out->dims[out->rank]));
             out->rank++;
@@ -220,7 +222,8 @@ static lf_status return_statement(lf_parser *p, const lf_type_spec *declared, si
         }
     }
     if (p->token.kind != LF_TOKEN_BRACE_CLOSE)
-        return lf_parser_expected(p, into ? "',' or '}': nothing comes after 'return'" : "',', 'into' or '}': nothing comes after 'return'");
+        return lf_parser_expected(p, into ? "',' or '}': nothing comes after 'return'"
+                                          : "',', 'into' or '}': nothing comes after 'return'");
     lf_status status = lf_graph_return(p->graph, p->outputs.data, p->outputs.count, declared, n_declared);
     LF_TRY(lf_source_wrap(&p->source, place, status));
     p->graph->declared = declared;
@@ -235,7 +238,8 @@ static lf_status body(lf_parser *p) {
     LF_TRY(lf_parser_take(p, LF_TOKEN_BRACE_OPEN, declared ? "'{' and the body" : "'->' or '{' and the body", NULL));
     while (!lf_token_is(&p->token, "return")) {
         if (p->token.kind == LF_TOKEN_BRACE_CLOSE)
-            return lf_parser_error(p, &p->token, "found '}', expected 'return': fusion @%.100s returns nothing yet", p->fusion);
+            return lf_parser_error(p, &p->token, "found '}', expected 'return': fusion @%.100s returns nothing yet",
+                                   p->fusion);
         LF_TRY(lf_parser_statement(p));
     }
     LF_TRY(return_statement(p, declared, n_declared));
@@ -272,7 +276,7 @@ static lf_status fusion_rest(lf_parser *p, lf_graph *g) {
 // Names of the fusions so far: open addressing over indices + 1 into `graphs`.
 typedef struct name_set {
     uint32_t *slots;
-    size_t n_slots;   // a power of two, or 0
+    size_t n_slots; // a power of two, or 0
 } name_set;
 
 static uint64_t hash_name(const char *s) {
@@ -318,8 +322,8 @@ static lf_status file(lf_parser *p, bool allow_sync, graph_vec *graphs, place_ve
         graphs->data[graphs->count++] = g;
         places->data[places->count++] = lf_parser_place(p, &name);
         if (*slot)
-            return lf_parser_error(p, &name, "fusion @%.100s is defined twice, first on line %u; expected a new name", g->name,
-                                   places->data[*slot - 1].line);
+            return lf_parser_error(p, &name, "fusion @%.100s is defined twice, first on line %u; expected a new name",
+                                   g->name, places->data[*slot - 1].line);
         *slot = (uint32_t)graphs->count;
         g->allow_sync = allow_sync;
         LF_TRY(fusion_rest(p, g));

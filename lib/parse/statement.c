@@ -20,7 +20,8 @@ static uint32_t line_of_later_definition(const lf_parser *p, const lf_token *nam
     lf_lexer copy = p->lexer;
     lf_token t = p->token, before = {0};
     while (t.kind != LF_TOKEN_END && t.kind != LF_TOKEN_BRACE_CLOSE) {
-        if (t.kind == LF_TOKEN_EQUALS && before.kind == LF_TOKEN_VALUE && same_text(&before, name->text, name->length)) return before.line;
+        if (t.kind == LF_TOKEN_EQUALS && before.kind == LF_TOKEN_VALUE && same_text(&before, name->text, name->length))
+            return before.line;
         before = t;
         lf_status status = lf_lexer_next(&copy, &t);
         if (status) return lf_status_destroy(status), 0;
@@ -35,7 +36,8 @@ static lf_status undefined(const lf_parser *p, const lf_token *t) {
         if (same_text(t, p->names.data[i], strlen(p->names.data[i])))
             return lf_parser_error(p, t, "found %s in its own definition, expected a value that is defined before", found);
     uint32_t later = line_of_later_definition(p, t);
-    if (later) return lf_parser_error(p, t, "found %s before its definition on line %u, expected it after that line", found, later);
+    if (later)
+        return lf_parser_error(p, t, "found %s before its definition on line %u, expected it after that line", found, later);
     lf_suggestion s;
     lf_suggest_start(&s, t->text, t->length);
     lf_suggest_value(&s, p->graph);
@@ -48,8 +50,8 @@ static lf_status not_an_operand(const lf_parser *p) {
     char found[TOKEN_TEXT];
     static const char expected[] = "an operand: %name, a number, true, false, none or a list '[...]'";
     if (t->kind == LF_TOKEN_WORD && lf_graph_lookup(p->graph, t->text, t->length))
-        return lf_parser_error(p, t, "found %s, expected %s; did you mean '%%%.*s'?", lf_token_text(t, found, sizeof found), expected,
-                               (int)(t->length > TOKEN_TEXT ? TOKEN_TEXT : t->length), t->text);
+        return lf_parser_error(p, t, "found %s, expected %s; did you mean '%%%.*s'?", lf_token_text(t, found, sizeof found),
+                               expected, (int)(t->length > TOKEN_TEXT ? TOKEN_TEXT : t->length), t->text);
     return lf_parser_expected(p, expected);
 }
 
@@ -103,14 +105,18 @@ static lf_status finish_list(lf_parser *p, size_t base, lf_operand *list) {
 
 lf_status lf_parser_operand(lf_parser *p, lf_operand *out_operand) {
     // The lists that are open: what is known of each, and where its items begin on the stack.
-    struct { lf_operand list; size_t base; } open[LF_MAX_RANK];
+    struct {
+        lf_operand list;
+        size_t base;
+    } open[LF_MAX_RANK];
     unsigned depth = 0;
     for (;;) {
         lf_operand o = {.place = lf_parser_place(p, &p->token)};
         if (p->token.kind == LF_TOKEN_LIST_OPEN) {
             if (depth == LF_MAX_RANK || !lf_parser_open(p, '['))
-                return lf_parser_error(p, &p->token, "found '[' within %d lists, expected lists at most %d deep: tensors have at most %d axes",
-                                       LF_MAX_RANK, LF_MAX_RANK, LF_MAX_RANK);
+                return lf_parser_error(
+                    p, &p->token, "found '[' within %d lists, expected lists at most %d deep: tensors have at most %d axes",
+                    LF_MAX_RANK, LF_MAX_RANK, LF_MAX_RANK);
             o.kind = LF_OPERAND_LIST;
             open[depth].list = o;
             open[depth++].base = p->operands.count;
@@ -185,7 +191,9 @@ static const char *attr_wants(lf_attr_kind kind) {
     return texts[kind];
 }
 
-static bool is_integer_literal(const lf_operand *o) { return o->kind == LF_OPERAND_LITERAL && o->literal.kind == LF_LITERAL_INT; }
+static bool is_integer_literal(const lf_operand *o) {
+    return o->kind == LF_OPERAND_LITERAL && o->literal.kind == LF_LITERAL_INT;
+}
 
 // The part of the operand that is no such attribute; NULL: none.
 static const lf_operand *misfit(lf_attr_kind kind, const lf_operand *o) {
@@ -239,7 +247,8 @@ static lf_status attr_word(lf_parser *p, lf_attr *attr, lf_attr_kind kind, const
     if (kind == LF_ATTR_DTYPE_NAME) {
         attr->dtype = lf_dtype_parse(attr->word, strlen(attr->word));
         lf_type_spec type;
-        if (!attr->dtype) return t.kind == LF_TOKEN_WORD ? lf_parser_type(p, &type) : lf_parser_expected(p, "a dtype for dtype=");
+        if (!attr->dtype)
+            return t.kind == LF_TOKEN_WORD ? lf_parser_type(p, &type) : lf_parser_expected(p, "a dtype for dtype=");
     }
     return lf_parser_next(p);
 }
@@ -251,10 +260,11 @@ static lf_status attribute(lf_parser *p, const lf_op_info *info) {
     if (!attr.id || !info->attrs || !allows(info->attrs, &key)) return unknown_attribute(p, &key, info);
     for (size_t i = 0; i < p->attrs.count; i++)
         if (p->attrs.data[i].id == attr.id)
-            return lf_parser_error(p, &key, "found the attribute %s= twice, expected it once (first in column %u of line %u)",
+            return lf_parser_error(p, &key,
+                                   "found the attribute %s= twice, expected it once (first in column %u of line %u)",
                                    lf_attr_name(attr.id), p->attrs.data[i].place.column, p->attrs.data[i].place.line);
     LF_TRY(lf_parser_next(p));
-    LF_TRY(lf_parser_next(p));  // '='
+    LF_TRY(lf_parser_next(p)); // '='
     const lf_token value = p->token;
     lf_attr_kind kind = lf_attr_kind_of(attr.id);
     if (kind == LF_ATTR_WORD || kind == LF_ATTR_DTYPE_NAME) {
@@ -262,7 +272,8 @@ static lf_status attribute(lf_parser *p, const lf_op_info *info) {
     } else {
         char what[64];
         snprintf(what, sizeof what, "%s for %s=", attr_wants(kind), lf_attr_name(attr.id));
-        if (value.kind != LF_TOKEN_VALUE && value.kind != LF_TOKEN_NUMBER && value.kind != LF_TOKEN_LIST_OPEN && !is_literal_word(&value))
+        if (value.kind != LF_TOKEN_VALUE && value.kind != LF_TOKEN_NUMBER && value.kind != LF_TOKEN_LIST_OPEN &&
+            !is_literal_word(&value))
             return lf_parser_expected(p, what);
         LF_TRY(lf_parser_operand(p, &attr.operand));
         const lf_operand *wrong = misfit(kind, &attr.operand);
@@ -270,8 +281,9 @@ static lf_status attribute(lf_parser *p, const lf_op_info *info) {
             lf_token t = first_token(wrong);
             return lf_parser_error(p, &t, "found %s, expected %s", lf_token_text(&t, found, sizeof found), what);
         }
-        if (kind == LF_ATTR_NUMBER && attr.operand.literal.kind == LF_LITERAL_FLOAT && strspn(attr.operand.text, "-infa") == strlen(attr.operand.text))
-            attr.word = attr.operand.text;  // inf, -inf, nan
+        if (kind == LF_ATTR_NUMBER && attr.operand.literal.kind == LF_LITERAL_FLOAT &&
+            strspn(attr.operand.text, "-infa") == strlen(attr.operand.text))
+            attr.word = attr.operand.text; // inf, -inf, nan
     }
     return lf_vec_push(&p->attrs, attr) ? NULL : lf_out_of_memory();
 }
@@ -297,7 +309,8 @@ static lf_status unknown_op(const lf_parser *p, const lf_token *name) {
         const lf_op_info *info = lf_op_info_of((lf_opcode)code);
         if (info->kind != LF_KIND_INTERNAL) lf_suggest_offer(&s, info->name, strlen(info->name));
     }
-    return lf_parser_error(p, name, "unknown op %s%s", lf_token_text(name, found, sizeof found), lf_suggest_text(&s, "", near, sizeof near));
+    return lf_parser_error(p, name, "unknown op %s%s", lf_token_text(name, found, sizeof found),
+                           lf_suggest_text(&s, "", near, sizeof near));
 }
 
 static lf_status wrong_count(const lf_parser *p, const lf_token *name, size_t n_args) {
@@ -316,8 +329,8 @@ static lf_status wrong_count(const lf_parser *p, const lf_token *name, size_t n_
         used += (size_t)snprintf(counts + used, sizeof counts - used, "%s%u", used ? " or " : "", n);
     }
     if (many) snprintf(counts, sizeof counts, "%u or more", least);
-    return lf_parser_error(p, name, "found %zu operand%s for '%.*s', expected %s%s", n_args, n_args == 1 ? "" : "s", (int)name->length,
-                           name->text, counts, one && !many ? " operand" : " operands");
+    return lf_parser_error(p, name, "found %zu operand%s for '%.*s', expected %s%s", n_args, n_args == 1 ? "" : "s",
+                           (int)name->length, name->text, counts, one && !many ? " operand" : " operands");
 }
 
 // operand {',' operand} {',' key '=' attr}: operands into p->operands, attributes into p->attrs. *out_code is NONE as long as
@@ -336,8 +349,9 @@ static lf_status arguments(lf_parser *p, const lf_token *name, lf_opcode *out_co
         } else {
             // `%a = eye` and the next statement: the count is what is wrong.
             if (first && p->token.kind == LF_TOKEN_VALUE) LF_TRY(lf_parser_peek(p, &behind));
-            if (first && (behind.kind == LF_TOKEN_EQUALS || p->token.kind == LF_TOKEN_COLON || p->token.kind == LF_TOKEN_BRACE_CLOSE ||
-                          lf_token_is(&p->token, "return") || lf_token_is(&p->token, "assert")))
+            if (first && (behind.kind == LF_TOKEN_EQUALS || p->token.kind == LF_TOKEN_COLON ||
+                          p->token.kind == LF_TOKEN_BRACE_CLOSE || lf_token_is(&p->token, "return") ||
+                          lf_token_is(&p->token, "assert")))
                 return wrong_count(p, name, 0);
             lf_operand o;
             LF_TRY(lf_parser_operand(p, &o));
@@ -422,11 +436,13 @@ static lf_status result_names(lf_parser *p) {
         char found[TOKEN_TEXT];
         const lf_value *first = lf_graph_lookup(p->graph, t.text, t.length);
         if (first && first->def->place.line)
-            return lf_parser_error(p, &t, "%s is defined twice, first on line %u; expected a new name", lf_token_text(&t, found, sizeof found),
-                                   first->def->place.line);
+            return lf_parser_error(p, &t, "%s is defined twice, first on line %u; expected a new name",
+                                   lf_token_text(&t, found, sizeof found), first->def->place.line);
         bool twice = first;
         for (size_t i = 0; i < p->names.count; i++) twice |= same_text(&t, p->names.data[i], strlen(p->names.data[i]));
-        if (twice) return lf_parser_error(p, &t, "%s is defined twice; expected a new name", lf_token_text(&t, found, sizeof found));
+        if (twice)
+            return lf_parser_error(p, &t, "%s is defined twice; expected a new name",
+                                   lf_token_text(&t, found, sizeof found));
         if (p->names.count == MAX_NAMES)
             return lf_parser_error(p, &t, "found more than %d results; no op has so many", MAX_NAMES);
         const char *name;

@@ -17,12 +17,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CHECK(condition, ...)              \
-    do {                                   \
-        if (!(condition)) {                \
-            fprintf(stderr, __VA_ARGS__);  \
-            abort();                       \
-        }                                  \
+#define CHECK(condition, ...)                                                                                               \
+    do {                                                                                                                    \
+        if (!(condition)) {                                                                                                 \
+            fprintf(stderr, __VA_ARGS__);                                                                                   \
+            abort();                                                                                                        \
+        }                                                                                                                   \
     } while (0)
 
 static char *print(const lf_graph *g, lf_print_form form) {
@@ -133,7 +133,7 @@ static void add_path(const char *path) {
     for (struct dirent *e; n < MAX_SEEDS && (e = readdir(folder));)
         if (e->d_name[0] != '.' && asprintf(&names[n], "%s/%s", path, e->d_name) > 0) n++;
     closedir(folder);
-    qsort(names, n, sizeof *names, compare_names);  // the same run for the same seed
+    qsort(names, n, sizeof *names, compare_names); // the same run for the same seed
     for (size_t i = 0; i < n; i++) {
         add_file(names[i]);
         free(names[i]);
@@ -148,10 +148,62 @@ static void replace(size_t at, size_t drop, const void *bytes, size_t n) {
 }
 
 static void mutate(void) {
-    static const char *const tokens[] = {"%", "@", "[", "]", "(", ")", "{", "}", ",", ":", "=", "?", "\"", "\\", "//", "\n", "\r\n", "-",
-        "->", "0", "1", "-1", "2", "%0", "%1", "%x", "none", "true", "inf", "nan", "1e400", "0x1p-1074", "18446744073709551616", "fusion @f(",
-        "return ", "into ", "assert ", "f32[?]", "i64", "bf16", "@host", "add ", "max ", "sum ", "reshape ", "axes=", "axis=", "dtype=",
-        "keepdim=true", "\xef\xbb\xbf", "\xff", "\xc3\xa9", "\t", "sort ", "tensor ", "full "};
+    static const char *const tokens[] = {"%",
+                                         "@",
+                                         "[",
+                                         "]",
+                                         "(",
+                                         ")",
+                                         "{",
+                                         "}",
+                                         ",",
+                                         ":",
+                                         "=",
+                                         "?",
+                                         "\"",
+                                         "\\",
+                                         "//",
+                                         "\n",
+                                         "\r\n",
+                                         "-",
+                                         "->",
+                                         "0",
+                                         "1",
+                                         "-1",
+                                         "2",
+                                         "%0",
+                                         "%1",
+                                         "%x",
+                                         "none",
+                                         "true",
+                                         "inf",
+                                         "nan",
+                                         "1e400",
+                                         "0x1p-1074",
+                                         "18446744073709551616",
+                                         "fusion @f(",
+                                         "return ",
+                                         "into ",
+                                         "assert ",
+                                         "f32[?]",
+                                         "i64",
+                                         "bf16",
+                                         "@host",
+                                         "add ",
+                                         "max ",
+                                         "sum ",
+                                         "reshape ",
+                                         "axes=",
+                                         "axis=",
+                                         "dtype=",
+                                         "keepdim=true",
+                                         "\xef\xbb\xbf",
+                                         "\xff",
+                                         "\xc3\xa9",
+                                         "\t",
+                                         "sort ",
+                                         "tensor ",
+                                         "full "};
     for (uint32_t k = next_random(4) ? 1 : 1 + next_random(8); k; k--) {
         size_t at = next_random((uint32_t)input_size + 1), left = input_size - at;
         size_t span = next_random(1u << next_random(7));
@@ -177,7 +229,7 @@ static void mutate(void) {
         }
         case 6: replace(at, 0, "\0", 1); break;
         }
-        if (!next_random(40)) input_size = at;  // cut off
+        if (!next_random(40)) input_size = at; // cut off
     }
 }
 
@@ -190,9 +242,12 @@ int main(int argc, char **argv) {
     signal(SIGABRT, on_crash);
     signal(SIGSEGV, on_crash);
     for (int i = 1; i < argc; i++) {
-        if (!strncmp(argv[i], "--seconds=", 10)) seconds = atof(argv[i] + 10);
-        else if (!strncmp(argv[i], "--seed=", 7)) random_state = strtoull(argv[i] + 7, NULL, 10);
-        else add_path(argv[i]), any = true;
+        if (!strncmp(argv[i], "--seconds=", 10))
+            seconds = atof(argv[i] + 10);
+        else if (!strncmp(argv[i], "--seed=", 7))
+            random_state = strtoull(argv[i] + 7, NULL, 10);
+        else
+            add_path(argv[i]), any = true;
     }
     if (!any) add_path("test/fuzz/corpus/parse");
     size_t runs = 0, good = 0;

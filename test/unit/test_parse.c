@@ -8,7 +8,7 @@
 // ---- an allocator that counts, and fails when told -----------------------------------------------------------------------
 
 typedef struct counting {
-    size_t live, calls, fail_at;  // fail_at: number of the call from which all fail, 0: none
+    size_t live, calls, fail_at; // fail_at: number of the call from which all fail, 0: none
 } counting;
 
 static void *count_alloc(void *self, size_t size) {
@@ -33,9 +33,7 @@ static void count_release(void *self, void *block) {
     free(block);
 }
 
-static lf_allocator counting_allocator(counting *c) {
-    return (lf_allocator){c, count_alloc, count_resize, count_release};
-}
+static lf_allocator counting_allocator(counting *c) { return (lf_allocator){c, count_alloc, count_resize, count_release}; }
 
 // ---- helpers --------------------------------------------------------------------------------------------------------------
 
@@ -134,10 +132,12 @@ START_TEST(every_op_has_a_program) {
 END_TEST
 
 START_TEST(layout_does_not_matter) {
-    static const char text[] = "\xef\xbb\xbf// seed\r\nfusion\t@f (%a:f32[ ?,%h ],%s :i64)\r\n->(f32[?,%h],i64){%b=add\r\n\t%a , %a// \xc3\xa9\r\n"
-                               "%n=add %s,1:i64 return\r\n%b,%n}fusion@g(){return}";
-    static const char want[] = "fusion @f(%a: f32[?, %h], %s: i64) -> (f32[?, %h], i64) {\n  %b = add %a, %a\n  %n = add %s, 1 : i64\n"
-                               "  return %b, %n\n}\nfusion @g() {\n  return\n}\n";
+    static const char text[] =
+        "\xef\xbb\xbf// seed\r\nfusion\t@f (%a:f32[ ?,%h ],%s :i64)\r\n->(f32[?,%h],i64){%b=add\r\n\t%a , %a// \xc3\xa9\r\n"
+        "%n=add %s,1:i64 return\r\n%b,%n}fusion@g(){return}";
+    static const char want[] =
+        "fusion @f(%a: f32[?, %h], %s: i64) -> (f32[?, %h], i64) {\n  %b = add %a, %a\n  %n = add %s, 1 : i64\n"
+        "  return %b, %n\n}\nfusion @g() {\n  return\n}\n";
     char *got = print_all(heap, text, sizeof text - 1, LF_PRINT_SOURCE);
     ck_assert_str_eq(got, want);
     free(got);
@@ -145,11 +145,12 @@ START_TEST(layout_does_not_matter) {
 END_TEST
 
 START_TEST(literals_keep_their_text) {
-    static const char text[] = "fusion @f(%x: f64) {\n"
-                               "  %a = add %x, 0.10\n  %b = add %x, .5\n  %c = add %x, 5.\n  %d = add %x, 1E+3\n  %e = add %x, 0x.8p+1\n"
-                               "  %g = add %x, -0\n  %h = add %x, 0x10\n  %i = add %x, -inf\n  %j = eq %x, 18446744073709551615\n"
-                               "  %k = add %x, 1e-400\n  %l = add %x, 007\n"
-                               "  return %a, %b, %c, %d, %e, %g, %h, %i, %j, %k, %l\n}\n";
+    static const char text[] =
+        "fusion @f(%x: f64) {\n"
+        "  %a = add %x, 0.10\n  %b = add %x, .5\n  %c = add %x, 5.\n  %d = add %x, 1E+3\n  %e = add %x, 0x.8p+1\n"
+        "  %g = add %x, -0\n  %h = add %x, 0x10\n  %i = add %x, -inf\n  %j = eq %x, 18446744073709551615\n"
+        "  %k = add %x, 1e-400\n  %l = add %x, 007\n"
+        "  return %a, %b, %c, %d, %e, %g, %h, %i, %j, %k, %l\n}\n";
     char *got = print_all(heap, text, sizeof text - 1, LF_PRINT_SOURCE);
     ck_assert_str_eq(got, text);
     free(got);
@@ -158,7 +159,8 @@ END_TEST
 
 START_TEST(strings) {
     static const char text[] = "fusion @f(%c: bool) {\n  assert %c, \"tab\there \\\" \\\\ \\n \xe4\xb8\x96\"\n  return\n}\n";
-    static const char want[] = "fusion @f(%c: bool) {\n  assert %c, \"tab\\there \\\" \\\\ \\n \xe4\xb8\x96\"\n  return\n}\n";
+    static const char want[] =
+        "fusion @f(%c: bool) {\n  assert %c, \"tab\\there \\\" \\\\ \\n \xe4\xb8\x96\"\n  return\n}\n";
     char *got = print_all(heap, text, sizeof text - 1, LF_PRINT_SOURCE);
     ck_assert_str_eq(got, want);
     free(got);
@@ -203,7 +205,8 @@ START_TEST(numbers_of_unnamed_values_are_no_user_names) {
 END_TEST
 
 START_TEST(full_form) {
-    static const char text[] = "fusion @f(%a: f32[?, %h], %s: i32) {\n  %n = add %s, 1\n  %b = add %a, 1\n  return %b into %a, %n\n}\n";
+    static const char text[] =
+        "fusion @f(%a: f32[?, %h], %s: i32) {\n  %n = add %s, 1\n  %b = add %a, 1\n  return %b into %a, %n\n}\n";
     char *got = print_all(heap, text, sizeof text - 1, LF_PRINT_FULL);
     ck_assert_msg(strstr(got, "fusion @f(%a: f32[") == got, "%s", got);
     ck_assert_msg(strstr(got, "  %n = add %s, %") != NULL && strstr(got, " : i32  // host\n") != NULL, "%s", got);
@@ -219,237 +222,351 @@ END_TEST
 static const struct {
     const char *text, *want;
 } refused[] = {
-    {HEAD "  %a = ad %x, %x\n  return %a\n}\n", "t.lf:2:8: error: unknown op 'ad'; did you mean 'add'?\n" "  %a = ad %x, %x\n"
-     "       ^"},
+    {HEAD "  %a = ad %x, %x\n  return %a\n}\n", "t.lf:2:8: error: unknown op 'ad'; did you mean 'add'?\n"
+                                                "  %a = ad %x, %x\n"
+                                                "       ^"},
     {HEAD "  %a = Reshpae %x, [1]\n", "t.lf:2:8: error: unknown op 'Reshpae'; did you mean 'reshape'?\n"
-     "  %a = Reshpae %x, [1]\n" "       ^"},
-    {HEAD "  %a = frobnicate %x\n", "t.lf:2:8: error: unknown op 'frobnicate'\n" "  %a = frobnicate %x\n" "       ^"},
-    {HEAD "  %a = param %x\n", "t.lf:2:8: error: unknown op 'param'\n" "  %a = param %x\n" "       ^"},
-    {HEAD "  %a = max %x, %x, %x\n  return %a\n}\n", "t.lf:2:8: error: found 3 operands for 'max', expected 1 or 2 operands\n"
-     "  %a = max %x, %x, %x\n" "       ^"},
+                                      "  %a = Reshpae %x, [1]\n"
+                                      "       ^"},
+    {HEAD "  %a = frobnicate %x\n", "t.lf:2:8: error: unknown op 'frobnicate'\n"
+                                    "  %a = frobnicate %x\n"
+                                    "       ^"},
+    {HEAD "  %a = param %x\n", "t.lf:2:8: error: unknown op 'param'\n"
+                               "  %a = param %x\n"
+                               "       ^"},
+    {HEAD "  %a = max %x, %x, %x\n  return %a\n}\n",
+     "t.lf:2:8: error: found 3 operands for 'max', expected 1 or 2 operands\n"
+     "  %a = max %x, %x, %x\n"
+     "       ^"},
     {HEAD "  %a = cat\n  return %a\n}", "t.lf:2:8: error: found 0 operands for 'cat', expected 1 or more operands\n"
-     "  %a = cat\n" "       ^"},
-    {HEAD "  %a = eye\n  %b = neg %x\n", "t.lf:2:8: error: found 0 operands for 'eye', expected 2 operands\n" "  %a = eye\n"
-     "       ^"},
+                                        "  %a = cat\n"
+                                        "       ^"},
+    {HEAD "  %a = eye\n  %b = neg %x\n", "t.lf:2:8: error: found 0 operands for 'eye', expected 2 operands\n"
+                                         "  %a = eye\n"
+                                         "       ^"},
     {HEAD "  %a = sum axes=[0], %x\n", "t.lf:2:8: error: found 0 operands for 'sum', expected 1 operand\n"
-     "  %a = sum axes=[0], %x\n" "       ^"},
-    {HEAD "  %a = sum axes=[0]\n", "t.lf:2:8: error: found 0 operands for 'sum', expected 1 operand\n" "  %a = sum axes=[0]\n"
-     "       ^"},
+                                       "  %a = sum axes=[0], %x\n"
+                                       "       ^"},
+    {HEAD "  %a = sum axes=[0]\n", "t.lf:2:8: error: found 0 operands for 'sum', expected 1 operand\n"
+                                   "  %a = sum axes=[0]\n"
+                                   "       ^"},
     {HEAD "  %a = add %x, %x, %x, axis=0\n", "t.lf:2:8: error: found 3 operands for 'add', expected 2 operands\n"
-     "  %a = add %x, %x, %x, axis=0\n" "       ^"},
-    {HEAD "  %a = add %x, %z1\n  return %a\n}", "t.lf:2:16: error: undefined name '%z1'\n" "  %a = add %x, %z1\n"
-     "               ^"},
+                                             "  %a = add %x, %x, %x, axis=0\n"
+                                             "       ^"},
+    {HEAD "  %a = add %x, %z1\n  return %a\n}", "t.lf:2:16: error: undefined name '%z1'\n"
+                                                "  %a = add %x, %z1\n"
+                                                "               ^"},
     {HEAD "  %abc = neg %x\n  %a = add %x, %abd\n", "t.lf:3:16: error: undefined name '%abd'; did you mean '%abc'?\n"
-     "  %a = add %x, %abd\n" "               ^"},
+                                                    "  %a = add %x, %abd\n"
+                                                    "               ^"},
     {HEAD "\t%a = add %x, %b\n\t%b = neg %x\n\treturn %a\n",
-     "t.lf:2:15: error: found '%b' before its definition on line 3, expected it after that line\n" "\t%a = add %x, %b\n"
+     "t.lf:2:15: error: found '%b' before its definition on line 3, expected it after that line\n"
+     "\t%a = add %x, %b\n"
      "\t             ^"},
     {HEAD "  %a = add %a, 1\n",
-     "t.lf:2:12: error: found '%a' in its own definition, expected a value that is defined before\n" "  %a = add %a, 1\n"
+     "t.lf:2:12: error: found '%a' in its own definition, expected a value that is defined before\n"
+     "  %a = add %a, 1\n"
      "           ^"},
     {HEAD "  %x = neg %x\n return %x }", "t.lf:2:3: error: '%x' is defined twice, first on line 1; expected a new name\n"
-     "  %x = neg %x\n" "  ^"},
+                                         "  %x = neg %x\n"
+                                         "  ^"},
     {HEAD "  %a = neg %x\n  %a = neg %x\n", "t.lf:3:3: error: '%a' is defined twice, first on line 2; expected a new name\n"
-     "  %a = neg %x\n" "  ^"},
-    {HEAD "  %a, %a = sort %x\n", "t.lf:2:7: error: '%a' is defined twice; expected a new name\n" "  %a, %a = sort %x\n"
-     "      ^"},
+                                            "  %a = neg %x\n"
+                                            "  ^"},
+    {HEAD "  %a, %a = sort %x\n", "t.lf:2:7: error: '%a' is defined twice; expected a new name\n"
+                                  "  %a, %a = sort %x\n"
+                                  "      ^"},
     {"fusion @f(%x: f32[%h]) {\n  %h = neg %x\n",
-     "t.lf:2:3: error: '%h' is defined twice, first on line 1; expected a new name\n" "  %h = neg %x\n" "  ^"},
+     "t.lf:2:3: error: '%h' is defined twice, first on line 1; expected a new name\n"
+     "  %h = neg %x\n"
+     "  ^"},
     {HEAD "  %a = sum %x, axs=[0]\n",
      "t.lf:2:16: error: found the attribute 'axs', expected one of 'sum': axes=, keepdim=, dtype=; did you mean 'axes'?\n"
-     "  %a = sum %x, axs=[0]\n" "               ^"},
+     "  %a = sum %x, axs=[0]\n"
+     "               ^"},
     {HEAD "  %a = neg %x, axis=0\n", "t.lf:2:16: error: found the attribute 'axis', but 'neg' takes none\n"
-     "  %a = neg %x, axis=0\n" "               ^"},
+                                     "  %a = neg %x, axis=0\n"
+                                     "               ^"},
     {HEAD "  %a = sum %x, axes=[0], axes=1\n",
      "t.lf:2:26: error: found the attribute axes= twice, expected it once (first in column 16 of line 2)\n"
-     "  %a = sum %x, axes=[0], axes=1\n" "                         ^"},
-    {HEAD "  %a = sum %x, axes=[%s]\n", "t.lf:2:22: error: found '%s', expected an integer or a list of integers for axes=\n"
-     "  %a = sum %x, axes=[%s]\n" "                     ^"},
-    {HEAD "  %a = sum %x, axes=[0], %x\n",
-     "t.lf:2:26: error: found '%x', expected key=value: operands come before attributes\n" "  %a = sum %x, axes=[0], %x\n"
+     "  %a = sum %x, axes=[0], axes=1\n"
      "                         ^"},
-    {HEAD "  %a = cast %x, dtype=f23\n",
-     "t.lf:2:23: error: found 'f23', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128); did you mean 'f32'?\n"
-     "  %a = cast %x, dtype=f23\n" "                      ^"},
+    {HEAD "  %a = sum %x, axes=[%s]\n", "t.lf:2:22: error: found '%s', expected an integer or a list of integers for axes=\n"
+                                        "  %a = sum %x, axes=[%s]\n"
+                                        "                     ^"},
+    {HEAD "  %a = sum %x, axes=[0], %x\n",
+     "t.lf:2:26: error: found '%x', expected key=value: operands come before attributes\n"
+     "  %a = sum %x, axes=[0], %x\n"
+     "                         ^"},
+    {HEAD "  %a = cast %x, dtype=f23\n", "t.lf:2:23: error: found 'f23', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 "
+                                         "u64 f16 bf16 f32 f64 c64 c128); did you mean 'f32'?\n"
+                                         "  %a = cast %x, dtype=f23\n"
+                                         "                      ^"},
     {HEAD "  %a = cast %x, dtype=[1]\n", "t.lf:2:23: error: found '[', expected a dtype for dtype=\n"
-     "  %a = cast %x, dtype=[1]\n" "                      ^"},
+                                         "  %a = cast %x, dtype=[1]\n"
+                                         "                      ^"},
     {HEAD "  %a = sum %x, keepdim=1\n", "t.lf:2:24: error: found '1', expected true or false for keepdim=\n"
-     "  %a = sum %x, keepdim=1\n" "                       ^"},
+                                        "  %a = sum %x, keepdim=1\n"
+                                        "                       ^"},
     {HEAD "  %a = sort %x, axis=1.5\n", "t.lf:2:22: error: found '1.5', expected an integer for axis=\n"
-     "  %a = sort %x, axis=1.5\n" "                     ^"},
+                                        "  %a = sort %x, axis=1.5\n"
+                                        "                     ^"},
     {HEAD "  %a = norm %x, ord=true\n", "t.lf:2:21: error: found 'true', expected a number for ord=\n"
-     "  %a = norm %x, ord=true\n" "                    ^"},
+                                        "  %a = norm %x, ord=true\n"
+                                        "                    ^"},
     {HEAD "  %a = triu %x, diagonal=none\n", "t.lf:2:26: error: found 'none', expected a value or a number for diagonal=\n"
-     "  %a = triu %x, diagonal=none\n" "                         ^"},
+                                             "  %a = triu %x, diagonal=none\n"
+                                             "                         ^"},
     {HEAD "  %a = gelu %x, approximate=[3]\n", "t.lf:2:29: error: found '[', expected a name for approximate=\n"
-     "  %a = gelu %x, approximate=[3]\n" "                            ^"},
-    {HEAD "  %a = sum %x, axes=",
-     "t.lf:2:21: error: found the end of the text, expected an integer or a list of integers for axes=; fusion @f of line 1 is not closed\n"
-     "  %a = sum %x, axes=\n" "                    ^"},
+                                               "  %a = gelu %x, approximate=[3]\n"
+                                               "                            ^"},
+    {HEAD "  %a = sum %x, axes=", "t.lf:2:21: error: found the end of the text, expected an integer or a list of integers "
+                                  "for axes=; fusion @f of line 1 is not closed\n"
+                                  "  %a = sum %x, axes=\n"
+                                  "                    ^"},
     {HEAD "  %a = add %x, %x %s\n return %a}", "t.lf:2:19: error: found '%s', expected ',', ':' or the next statement\n"
-     "  %a = add %x, %x %s\n" "                  ^"},
-    {HEAD "  %a = add %x x\n", "t.lf:2:15: error: found 'x', expected ',', ':' or the next statement\n" "  %a = add %x x\n"
-     "              ^"},
-    {HEAD "  %a = add %x, s\n",
-     "t.lf:2:16: error: found 's', expected an operand: %name, a number, true, false, none or a list '[...]'; did you mean '%s'?\n"
-     "  %a = add %x, s\n" "               ^"},
+                                               "  %a = add %x, %x %s\n"
+                                               "                  ^"},
+    {HEAD "  %a = add %x x\n", "t.lf:2:15: error: found 'x', expected ',', ':' or the next statement\n"
+                               "  %a = add %x x\n"
+                               "              ^"},
+    {HEAD "  %a = add %x, s\n", "t.lf:2:16: error: found 's', expected an operand: %name, a number, true, false, none or a "
+                                "list '[...]'; did you mean '%s'?\n"
+                                "  %a = add %x, s\n"
+                                "               ^"},
     {HEAD "  %a = add %x, foo\n",
      "t.lf:2:16: error: found 'foo', expected an operand: %name, a number, true, false, none or a list '[...]'\n"
-     "  %a = add %x, foo\n" "               ^"},
+     "  %a = add %x, foo\n"
+     "               ^"},
     {HEAD "  %a = neg -%x\n",
      "t.lf:2:12: error: found '-', expected an operand: %name, a number, true, false, none or a list '[...]'\n"
-     "  %a = neg -%x\n" "           ^"},
+     "  %a = neg -%x\n"
+     "           ^"},
     {HEAD "  %a = add %x, 1.2.3\n",
-     "t.lf:2:16: error: found '1.2.3', expected a number such as 3, -1.5, 2e-3, 0x1.8p4 or -inf\n" "  %a = add %x, 1.2.3\n"
+     "t.lf:2:16: error: found '1.2.3', expected a number such as 3, -1.5, 2e-3, 0x1.8p4 or -inf\n"
+     "  %a = add %x, 1.2.3\n"
      "               ^"},
     {HEAD "  %a = add %x, -nan\n",
-     "t.lf:2:16: error: found '-nan', expected a number such as 3, -1.5, 2e-3, 0x1.8p4 or -inf\n" "  %a = add %x, -nan\n"
+     "t.lf:2:16: error: found '-nan', expected a number such as 3, -1.5, 2e-3, 0x1.8p4 or -inf\n"
+     "  %a = add %x, -nan\n"
      "               ^"},
     {HEAD "  %a = add %x, 99999999999999999999\n",
      "t.lf:2:16: error: found the integer '99999999999999999999', expected one of at most 64 bits\n"
-     "  %a = add %x, 99999999999999999999\n" "               ^"},
+     "  %a = add %x, 99999999999999999999\n"
+     "               ^"},
     {HEAD "  %a = tensor [1, 2\n  %b = neg %a\n return %b\n}\n", "t.lf:3:3: error: found '%b', expected ',' or ']'\n"
-     "  %b = neg %a\n" "  ^"},
+                                                                 "  %b = neg %a\n"
+                                                                 "  ^"},
     {HEAD "  %a = tensor [[1, 2],\n   [3",
      "t.lf:3:6: error: found the end of the text, expected ',' or ']'; '[' of 3:4 and fusion @f of line 1 are not closed\n"
-     "   [3\n" "     ^"},
-    {HEAD "  %a = neg %x\n}\n", "t.lf:3:1: error: found '}', expected 'return': fusion @f returns nothing yet\n" "}\n" "^"},
+     "   [3\n"
+     "     ^"},
+    {HEAD "  %a = neg %x\n}\n", "t.lf:3:1: error: found '}', expected 'return': fusion @f returns nothing yet\n"
+                                "}\n"
+                                "^"},
     {HEAD "  return %x\n  %a = neg %x\n}\n",
-     "t.lf:3:3: error: found '%a', expected ',', 'into' or '}': nothing comes after 'return'\n" "  %a = neg %x\n" "  ^"},
+     "t.lf:3:3: error: found '%a', expected ',', 'into' or '}': nothing comes after 'return'\n"
+     "  %a = neg %x\n"
+     "  ^"},
     {HEAD "  return %x into %x %x\n}\n", "t.lf:2:21: error: found '%x', expected ',' or '}': nothing comes after 'return'\n"
-     "  return %x into %x %x\n" "                    ^"},
-    {HEAD "  return %x }\nfoo", "t.lf:3:1: error: found 'foo', expected 'fusion' or the end of the text\n" "foo\n" "^"},
+                                         "  return %x into %x %x\n"
+                                         "                    ^"},
+    {HEAD "  return %x }\nfoo", "t.lf:3:1: error: found 'foo', expected 'fusion' or the end of the text\n"
+                                "foo\n"
+                                "^"},
     {HEAD "  return %x\n}\nfusion @f(%x: f32[?], %s: i64) {\n  return %x\n}\n",
      "t.lf:4:8: error: fusion @f is defined twice, first on line 1; expected a new name\n"
-     "fusion @f(%x: f32[?], %s: i64) {\n" "       ^"},
-    {HEAD,
-     "t.lf:1:33: error: found the end of the text, expected a statement: '%name = op ...', 'assert' or 'return'; fusion @f of line 1 is not closed\n"
-     "fusion @f(%x: f32[?], %s: i64) {\n" "                                ^"},
-    {"", "t.lf:1:1: error: found the end of the text, expected 'fusion'\n" "\n" "^"},
-    {"// only\n", "t.lf:1:1: error: found the end of the text, expected 'fusion'\n" "// only\n" "^"},
-    {"fusion", "t.lf:1:7: error: found the end of the text, expected the fusion's name '@name'\n" "fusion\n" "      ^"},
-    {"fusion f", "t.lf:1:8: error: found 'f', expected the fusion's name '@name'\n" "fusion f\n" "       ^"},
+     "fusion @f(%x: f32[?], %s: i64) {\n"
+     "       ^"},
+    {HEAD, "t.lf:1:33: error: found the end of the text, expected a statement: '%name = op ...', 'assert' or 'return'; "
+           "fusion @f of line 1 is not closed\n"
+           "fusion @f(%x: f32[?], %s: i64) {\n"
+           "                                ^"},
+    {"", "t.lf:1:1: error: found the end of the text, expected 'fusion'\n"
+         "\n"
+         "^"},
+    {"// only\n", "t.lf:1:1: error: found the end of the text, expected 'fusion'\n"
+                  "// only\n"
+                  "^"},
+    {"fusion", "t.lf:1:7: error: found the end of the text, expected the fusion's name '@name'\n"
+               "fusion\n"
+               "      ^"},
+    {"fusion f", "t.lf:1:8: error: found 'f', expected the fusion's name '@name'\n"
+                 "fusion f\n"
+                 "       ^"},
     {"fusion @f",
      "t.lf:1:10: error: found the end of the text, expected '(' and the parameters; fusion @f of line 1 is not closed\n"
-     "fusion @f\n" "         ^"},
-    {"fusion @f(%x: f32[?, ",
-     "t.lf:1:21: error: found the end of the text, expected an extent: an integer, '?' or %name; '[' of 1:18 and fusion @f of line 1 are not closed\n"
-     "fusion @f(%x: f32[?, \n" "                    ^"},
-    {"fusion @f(%x) {", "t.lf:1:13: error: found ')', expected ':' and the parameter's type\n" "fusion @f(%x) {\n"
-     "            ^"},
-    {"fusion @f(f32) {", "t.lf:1:11: error: found 'f32', expected a parameter '%name' or ')'\n" "fusion @f(f32) {\n"
-     "          ^"},
-    {"fusion @f() return", "t.lf:1:13: error: found 'return', expected '->' or '{' and the body\n" "fusion @f() return\n"
-     "            ^"},
+     "fusion @f\n"
+     "         ^"},
+    {"fusion @f(%x: f32[?, ", "t.lf:1:21: error: found the end of the text, expected an extent: an integer, '?' or %name; "
+                              "'[' of 1:18 and fusion @f of line 1 are not closed\n"
+                              "fusion @f(%x: f32[?, \n"
+                              "                    ^"},
+    {"fusion @f(%x) {", "t.lf:1:13: error: found ')', expected ':' and the parameter's type\n"
+                        "fusion @f(%x) {\n"
+                        "            ^"},
+    {"fusion @f(f32) {", "t.lf:1:11: error: found 'f32', expected a parameter '%name' or ')'\n"
+                         "fusion @f(f32) {\n"
+                         "          ^"},
+    {"fusion @f() return", "t.lf:1:13: error: found 'return', expected '->' or '{' and the body\n"
+                           "fusion @f() return\n"
+                           "            ^"},
     {"fusion @f() -> f32 {", "t.lf:1:16: error: found 'f32', expected '(' and the types of the results\n"
-     "fusion @f() -> f32 {\n" "               ^"},
-    {HEAD "  %a = neg %x",
-     "t.lf:2:14: error: found the end of the text, expected ',', ':' or the next statement; fusion @f of line 1 is not closed\n"
-     "  %a = neg %x\n" "             ^"},
-    {HEAD "  %a = neg",
-     "t.lf:2:11: error: found the end of the text, expected an operand: %name, a number, true, false, none or a list '[...]'; fusion @f of line 1 is not closed\n"
-     "  %a = neg\n" "          ^"},
+                             "fusion @f() -> f32 {\n"
+                             "               ^"},
+    {HEAD "  %a = neg %x", "t.lf:2:14: error: found the end of the text, expected ',', ':' or the next statement; fusion @f "
+                           "of line 1 is not closed\n"
+                           "  %a = neg %x\n"
+                           "             ^"},
+    {HEAD "  %a = neg", "t.lf:2:11: error: found the end of the text, expected an operand: %name, a number, true, false, "
+                        "none or a list '[...]'; fusion @f of line 1 is not closed\n"
+                        "  %a = neg\n"
+                        "          ^"},
     {HEAD "  %a = ",
-     "t.lf:2:7: error: found the end of the text, expected the name of an op; fusion @f of line 1 is not closed\n" "  %a = \n"
+     "t.lf:2:7: error: found the end of the text, expected the name of an op; fusion @f of line 1 is not closed\n"
+     "  %a = \n"
      "      ^"},
     {HEAD "  %a", "t.lf:2:5: error: found the end of the text, expected ',' or '='; fusion @f of line 1 is not closed\n"
-     "  %a\n" "    ^"},
-    {HEAD "  return %x,",
-     "t.lf:2:13: error: found the end of the text, expected an operand: %name, a number, true, false, none or a list '[...]'; fusion @f of line 1 is not closed\n"
-     "  return %x,\n" "            ^"},
-    {HEAD "  return %x",
-     "t.lf:2:12: error: found the end of the text, expected ',', 'into' or '}': nothing comes after 'return'; fusion @f of line 1 is not closed\n"
-     "  return %x\n" "           ^"},
-    {"fusion @f(%x: f33) {return}",
-     "t.lf:1:15: error: found 'f33', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128); did you mean 'f32'?\n"
-     "fusion @f(%x: f33) {return}\n" "              ^"},
+                  "  %a\n"
+                  "    ^"},
+    {HEAD "  return %x,", "t.lf:2:13: error: found the end of the text, expected an operand: %name, a number, true, false, "
+                          "none or a list '[...]'; fusion @f of line 1 is not closed\n"
+                          "  return %x,\n"
+                          "            ^"},
+    {HEAD "  return %x", "t.lf:2:12: error: found the end of the text, expected ',', 'into' or '}': nothing comes after "
+                         "'return'; fusion @f of line 1 is not closed\n"
+                         "  return %x\n"
+                         "           ^"},
+    {"fusion @f(%x: f33) {return}", "t.lf:1:15: error: found 'f33', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 "
+                                    "f16 bf16 f32 f64 c64 c128); did you mean 'f32'?\n"
+                                    "fusion @f(%x: f33) {return}\n"
+                                    "              ^"},
     {"fusion @f(%x: %y) {return}",
      "t.lf:1:15: error: found '%y', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128)\n"
-     "fusion @f(%x: %y) {return}\n" "              ^"},
+     "fusion @f(%x: %y) {return}\n"
+     "              ^"},
     {"fusion @f(%x: f32[1,2,3,4,5,6,7,8,9]) {return}",
      "t.lf:1:35: error: found a type of more than 8 axes, expected ']': tensors have at most 8 axes\n"
-     "fusion @f(%x: f32[1,2,3,4,5,6,7,8,9]) {return}\n" "                                  ^"},
+     "fusion @f(%x: f32[1,2,3,4,5,6,7,8,9]) {return}\n"
+     "                                  ^"},
     {"fusion @f(%x: f32[-1]) {return}",
      "t.lf:1:19: error: found '-1', expected an extent: an integer from 0 to 2^63 - 1, '?' or %name\n"
-     "fusion @f(%x: f32[-1]) {return}\n" "                  ^"},
+     "fusion @f(%x: f32[-1]) {return}\n"
+     "                  ^"},
     {"fusion @f(%x: f32[1.5]) {return}",
      "t.lf:1:19: error: found '1.5', expected an extent: an integer from 0 to 2^63 - 1, '?' or %name\n"
-     "fusion @f(%x: f32[1.5]) {return}\n" "                  ^"},
+     "fusion @f(%x: f32[1.5]) {return}\n"
+     "                  ^"},
     {"fusion @f(%x: f32[n]) {return}", "t.lf:1:19: error: found 'n', expected an extent: an integer, '?' or %name\n"
-     "fusion @f(%x: f32[n]) {return}\n" "                  ^"},
+                                       "fusion @f(%x: f32[n]) {return}\n"
+                                       "                  ^"},
     {"fusion @f(%x: i64[9223372036854775808]) {return}",
      "t.lf:1:19: error: found '9223372036854775808', expected an extent: an integer from 0 to 2^63 - 1, '?' or %name\n"
-     "fusion @f(%x: i64[9223372036854775808]) {return}\n" "                  ^"},
+     "fusion @f(%x: i64[9223372036854775808]) {return}\n"
+     "                  ^"},
     {"fusion @f(%x: f32[] @dev) {return}", "t.lf:1:21: error: found '@dev', expected '@host', ',' or ')'\n"
-     "fusion @f(%x: f32[] @dev) {return}\n" "                    ^"},
+                                           "fusion @f(%x: f32[] @dev) {return}\n"
+                                           "                    ^"},
     {"fusion @f(%x: f32[?] @host) {return}",
      "t.lf:1:22: error: found '@host' on a tensor with axes, expected it on a tensor of rank 0 only, such as f32[]\n"
-     "fusion @f(%x: f32[?] @host) {return}\n" "                     ^"},
-    {"fusion @f(%x: f32 @host) {return}",
-     "t.lf:1:19: error: found '@host' on a scalar (which is always on the host), expected it on a tensor of rank 0 only, such as f32[]\n"
-     "fusion @f(%x: f32 @host) {return}\n" "                  ^"},
+     "fusion @f(%x: f32[?] @host) {return}\n"
+     "                     ^"},
+    {"fusion @f(%x: f32 @host) {return}", "t.lf:1:19: error: found '@host' on a scalar (which is always on the host), "
+                                          "expected it on a tensor of rank 0 only, such as f32[]\n"
+                                          "fusion @f(%x: f32 @host) {return}\n"
+                                          "                  ^"},
     {"fusion @f(%x: f32[?]) -> () { return }",
      "t.lf:1:27: error: found ')', expected a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128)\n"
-     "fusion @f(%x: f32[?]) -> () { return }\n" "                          ^"},
+     "fusion @f(%x: f32[?]) -> () { return }\n"
+     "                          ^"},
     {HEAD "  assert %s, \"abc\n",
-     "t.lf:2:14: error: found a string without an end, expected a closing '\"' on the same line\n" "  assert %s, \"abc\n"
+     "t.lf:2:14: error: found a string without an end, expected a closing '\"' on the same line\n"
+     "  assert %s, \"abc\n"
      "             ^"},
     {HEAD "  assert %s, \"a\\qc\"\n",
-     "t.lf:2:16: error: found the escape '\\q' in a string, expected \\\", \\\\, \\n or \\t\n" "  assert %s, \"a\\qc\"\n"
+     "t.lf:2:16: error: found the escape '\\q' in a string, expected \\\", \\\\, \\n or \\t\n"
+     "  assert %s, \"a\\qc\"\n"
      "               ^"},
     {HEAD "  assert %s, \"a\\\\",
-     "t.lf:2:14: error: found a string without an end, expected a closing '\"' on the same line\n" "  assert %s, \"a\\\\\n"
+     "t.lf:2:14: error: found a string without an end, expected a closing '\"' on the same line\n"
+     "  assert %s, \"a\\\\\n"
      "             ^"},
-    {HEAD "  assert %s, abc\n", "t.lf:2:14: error: found 'abc', expected a message in quotes\n" "  assert %s, abc\n"
-     "             ^"},
+    {HEAD "  assert %s, abc\n", "t.lf:2:14: error: found 'abc', expected a message in quotes\n"
+                                "  assert %s, abc\n"
+                                "             ^"},
     {HEAD "  assert %s\n",
      "t.lf:2:12: error: found the end of the text, expected ',' and a message in quotes; fusion @f of line 1 is not closed\n"
-     "  assert %s\n" "           ^"},
+     "  assert %s\n"
+     "           ^"},
     {HEAD "  assert %s, \"\xe4\xb8\x96\xc3\xa9\", \xe4\xb8\x96\n",
-     "t.lf:2:18: error: found ',', expected the next statement\n" "  assert %s, \"\xe4\xb8\x96\xc3\xa9\", \xe4\xb8\x96\n"
+     "t.lf:2:18: error: found ',', expected the next statement\n"
+     "  assert %s, \"\xe4\xb8\x96\xc3\xa9\", \xe4\xb8\x96\n"
      "                 ^"},
     {HEAD "  assert %s, \"x\x01\"\n", "t.lf:2:16: error: found byte 0x01 in a string, expected printable text\n"
-     "  assert %s, \"x?\"\n" "               ^"},
+                                      "  assert %s, \"x?\"\n"
+                                      "               ^"},
     {HEAD "  %a = add %x, \xff\n",
      "t.lf:2:16: error: found byte 0xff, expected an operand: %name, a number, true, false, none or a list '[...]'\n"
-     "  %a = add %x, ?\n" "               ^"},
+     "  %a = add %x, ?\n"
+     "               ^"},
     {HEAD "  %a = neg %x // \xc3\xa9 \xff\n", "t.lf:2:20: error: found byte 0xff in a comment, expected valid UTF-8\n"
-     "  %a = neg %x // \xc3\xa9 ?\n" "                   ^"},
+                                              "  %a = neg %x // \xc3\xa9 ?\n"
+                                              "                   ^"},
     {HEAD "  %a = neg %x, \xe4\xb8\x96\n",
      "t.lf:2:16: error: found '\xe4\xb8\x96', expected an operand: %name, a number, true, false, none or a list '[...]'\n"
-     "  %a = neg %x, \xe4\xb8\x96\n" "               ^"},
+     "  %a = neg %x, \xe4\xb8\x96\n"
+     "               ^"},
     {HEAD "  %a = neg \x1b[31m\n",
      "t.lf:2:12: error: found byte 0x1b, expected an operand: %name, a number, true, false, none or a list '[...]'\n"
-     "  %a = neg ?[31m\n" "           ^"},
+     "  %a = neg ?[31m\n"
+     "           ^"},
     {HEAD "  %a = neg %x;\n return %a}", "t.lf:2:14: error: found ';', expected ',', ':' or the next statement\n"
-     "  %a = neg %x;\n" "             ^"},
+                                         "  %a = neg %x;\n"
+                                         "             ^"},
     {HEAD "  return %x into s }", "t.lf:2:18: error: found 's', expected the parameter '%name' that takes the output\n"
-     "  return %x into s }\n" "                 ^"},
+                                  "  return %x into s }\n"
+                                  "                 ^"},
     {HEAD "  a = neg %x\n", "t.lf:2:3: error: found 'a', expected a statement: '%name = op ...', 'assert' or 'return'\n"
-     "  a = neg %x\n" "  ^"},
+                            "  a = neg %x\n"
+                            "  ^"},
     {HEAD " % = neg %x\n", "t.lf:2:2: error: found '%', expected a statement: '%name = op ...', 'assert' or 'return'\n"
-     " % = neg %x\n" " ^"},
-    {HEAD "  %a = 3\n", "t.lf:2:8: error: found '3', expected the name of an op\n" "  %a = 3\n" "       ^"},
-    {HEAD "  %a : neg\n", "t.lf:2:6: error: found ':', expected ',' or '='\n" "  %a : neg\n" "     ^"},
+                           " % = neg %x\n"
+                           " ^"},
+    {HEAD "  %a = 3\n", "t.lf:2:8: error: found '3', expected the name of an op\n"
+                        "  %a = 3\n"
+                        "       ^"},
+    {HEAD "  %a : neg\n", "t.lf:2:6: error: found ':', expected ',' or '='\n"
+                          "  %a : neg\n"
+                          "     ^"},
     {HEAD "  %a = neg %x : \n",
-     "t.lf:2:16: error: found the end of the text, expected a dtype; fusion @f of line 1 is not closed\n" "  %a = neg %x : \n"
+     "t.lf:2:16: error: found the end of the text, expected a dtype; fusion @f of line 1 is not closed\n"
+     "  %a = neg %x : \n"
      "               ^"},
     {HEAD "  %a = neg %x : f32[?\n",
      "t.lf:2:22: error: found the end of the text, expected ',' or ']'; '[' of 2:20 and fusion @f of line 1 are not closed\n"
-     "  %a = neg %x : f32[?\n" "                     ^"},
-    {"\xef\xbb\xbf" "fusion @f() { retrn }",
+     "  %a = neg %x : f32[?\n"
+     "                     ^"},
+    {"\xef\xbb\xbf"
+     "fusion @f() { retrn }",
      "t.lf:1:15: error: found 'retrn', expected a statement: '%name = op ...', 'assert' or 'return'\n"
-     "fusion @f() { retrn }\n" "              ^"},
-    {HEAD "  %a = add %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x\n",
-     "t.lf:2:250: error: found the end of the text, expected ',', ':' or the next statement; fusion @f of line 1 is not closed\n"
+     "fusion @f() { retrn }\n"
+     "              ^"},
+    {HEAD "  %a = add %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, "
+          "%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, "
+          "%x, %x, %x, %x, %x, %x, %x\n",
+     "t.lf:2:250: error: found the end of the text, expected ',', ':' or the next statement; fusion @f of line 1 is not "
+     "closed\n"
      "..., %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x\n"
      "                                                               ^"},
-    {HEAD "  %a = add %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %undefd,%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, \n",
+    {HEAD "  %a = add %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, "
+          "%x, %x, %x, %x, %x, %undefd,%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, "
+          "%x, %x, %x, %x, %x, %x, %x, %x, %x, \n",
      "t.lf:2:132: error: undefined name '%undefd'\n"
      "...%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %undefd,%x, %x, %x, %x, %x, %x, %x, %x, ...\n"
      "                                                               ^"},
     {HEAD "  %a, %b, %c, %d, %e, %g, %h, %i, %j = neg %x\n",
-     "t.lf:2:35: error: found more than 8 results; no op has so many\n" "  %a, %b, %c, %d, %e, %g, %h, %i, %j = neg %x\n"
+     "t.lf:2:35: error: found more than 8 results; no op has so many\n"
+     "  %a, %b, %c, %d, %e, %g, %h, %i, %j = neg %x\n"
      "                                  ^"},
     {HEAD "  %nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn = %q\n",
      "t.lf:2:77: error: found '%q', expected the name of an op\n"
@@ -502,8 +619,9 @@ START_TEST(nested_brackets) {
     memset(text + n, '[', DEPTH);
     strcpy(text + n + DEPTH, "\n");
     lf_status status = refuse(text, strlen(text));
-    static const char want[] = "t.lf:2:23: error: found '[' within 8 lists, expected lists at most 8 deep: tensors have at most 8 axes\n"
-                               "  %a = tensor [[[[[[[[";
+    static const char want[] =
+        "t.lf:2:23: error: found '[' within 8 lists, expected lists at most 8 deep: tensors have at most 8 axes\n"
+        "  %a = tensor [[[[[[[[";
     ck_assert_msg(!strncmp(lf_status_message(status), want, sizeof want - 1), "%s", lf_status_message(status));
     ck_assert_uint_lt(strlen(lf_status_message(status)), 400);
     lf_status_destroy(status);
@@ -555,9 +673,10 @@ START_TEST(many_fusions) {
     ck_assert_str_eq(graphs[N - 1]->name, "f19999");
     lf_parse_release(heap, graphs, count);
     n += (size_t)sprintf(text + n, "fusion @f77() { return }");
-    check_message(text, n, "t.lf:20001:8: error: fusion @f77 is defined twice, first on line 78; expected a new name\n"
-                           "fusion @f77() { return }\n"
-                           "       ^");
+    check_message(text, n,
+                  "t.lf:20001:8: error: fusion @f77 is defined twice, first on line 78; expected a new name\n"
+                  "fusion @f77() { return }\n"
+                  "       ^");
     free(text);
 }
 END_TEST
