@@ -9,10 +9,15 @@ int64_t lf_numel(const lf_array *a) {
     return n;
 }
 
+void lf_set_contiguous(lf_array *a) {
+    int64_t pitch = 1;
+    for (unsigned i = a->rank; i-- > 0; pitch = lf_wrapping_mul(pitch, a->shape[i])) a->strides[i] = pitch;
+}
+
 bool lf_is_contiguous(const lf_array *a) {
     int64_t pitch = 1;
+    if (lf_numel(a) == 0) return true;
     for (unsigned i = a->rank; i-- > 0;) {
-        if (a->shape[i] == 0) return true;
         if (a->shape[i] != 1 && a->strides[i] != pitch) return false;
         pitch *= a->shape[i];
     }
@@ -28,8 +33,8 @@ void lf_walk_init(lf_walk *w, unsigned bytes, const void *data, unsigned rank, c
     for (unsigned i = 0; i < rank; i++) {
         unsigned last = w->rank - 1;
         if (shape[i] == 1) continue;
-        if (w->rank > 0 && shape[i] > 0 && w->strides[last] == shape[i] * strides[i]) {
-            w->shape[last] *= shape[i];
+        if (w->rank > 0 && shape[i] > 0 && w->strides[last] == lf_wrapping_mul(shape[i], strides[i])) {
+            w->shape[last] = lf_wrapping_mul(w->shape[last], shape[i]);
             w->strides[last] = strides[i];
             continue;
         }

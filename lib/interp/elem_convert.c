@@ -119,6 +119,7 @@ static void convert_from_complex(lf_dtype from, const char *src, lf_dtype to, ch
 }
 
 void lf_convert(lf_dtype from, const void *src, lf_dtype to, void *dst, size_t n) {
+    if (n == 0) return;   // and there need not be memory
     if (from == to) {
         memcpy(dst, src, n * lf_dtype_bytes(from));
     } else if (lf_is_complex(from) && lf_is_complex(to)) {

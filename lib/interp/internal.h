@@ -21,6 +21,7 @@ typedef struct lf_slot {
 
 typedef struct lf_run {
     const lf_graph *graph;
+    const lf_array *args;   // as the caller gave them
     const lf_allocator *allocator;
     lf_slot *slots;
     char *index_error;
@@ -51,7 +52,10 @@ typedef struct lf_walk {
     char *data;
 } lf_walk;
 
+// Products of extents beside an extent of 0, and strides of axes that nobody walks, may be anything.
+static inline int64_t lf_wrapping_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 int64_t lf_numel(const lf_array *a);
+void lf_set_contiguous(lf_array *a);                          // row-major strides for its shape
 bool lf_is_contiguous(const lf_array *a);
 void lf_walk_init(lf_walk *w, unsigned bytes, const void *data, unsigned rank, const int64_t *shape, const int64_t *strides);
 void lf_walk_array(lf_walk *w, const lf_array *a);

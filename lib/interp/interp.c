@@ -151,8 +151,7 @@ static lf_status bind_arguments(lf_run *run, const lf_array *args, size_t n_args
         lf_walk_array(&w, &args[i]);
         lf_walk_read(&w, bytes, n);
         for (int64_t j = 0; j < n; j++) bytes[j] = bytes[j] != 0;
-        int64_t pitch = 1;
-        for (unsigned d = args[i].rank; d-- > 0; pitch *= args[i].shape[d]) slot->array.strides[d] = pitch;
+        lf_set_contiguous(&slot->array);
     }
     return NULL;
 }
@@ -185,6 +184,13 @@ static lf_status failed_check(lf_run *run, const lf_op *op) {
     return s;
 }
 
+// A bool parameter has been copied, so its strides are looked up where they came from.
+static int64_t pitch_of(const lf_run *run, const lf_value *param, unsigned axis) {
+    for (uint32_t i = 0; i < run->graph->n_params; i++)
+        if (run->graph->params[i] == param) return run->args[i].strides[axis];
+    return 0;
+}
+
 static lf_status run_internal(lf_run *run, const lf_op *op) {
     if (op->code == LF_OP_PARAM) return NULL;   // bound already
     if (op->code == LF_OP_CHECK) {
@@ -197,7 +203,7 @@ static lf_status run_internal(lf_run *run, const lf_op *op) {
     switch (op->code) {
     case LF_OP_CONST: *s = op->constant; return NULL;
     case LF_OP_EXTENT: s->i64 = lf_array_of(run, op->operands[0])->shape[op->axis]; return NULL;
-    case LF_OP_PITCH: s->i64 = lf_array_of(run, op->operands[0])->strides[op->axis]; return NULL;
+    case LF_OP_PITCH: s->i64 = pitch_of(run, op->operands[0], (unsigned)op->axis); return NULL;
     case LF_OP_SATMUL: {
         int64_t a = lf_integer(run, op->operands[0], 1), b = lf_integer(run, op->operands[1], 1);
         if (__builtin_mul_overflow(a, b, &s->i64)) s->i64 = INT64_MAX;
@@ -284,10 +290,10 @@ static lf_status run_ops(lf_run *run, bool *done) {
 // Outputs alias neither arguments nor each other, so each is a copy.
 static lf_status take_output(lf_run *run, const lf_output *output, lf_array *out) {
     const lf_array *x = lf_array_of(run, output->value);
-    int64_t n = lf_numel(x), pitch = 1;
+    int64_t n = lf_numel(x);
     lf_array copy = *x;
+    lf_set_contiguous(&copy);
     LF_TRY(lf_scratch(run, (size_t)n, lf_dtype_bytes(x->dtype), &copy.data));
-    for (unsigned i = x->rank; i-- > 0; pitch *= x->shape[i] ? x->shape[i] : 1) copy.strides[i] = pitch;
     lf_walk w;
     lf_walk_array(&w, x);
     lf_walk_read(&w, copy.data, n);
@@ -333,7 +339,7 @@ lf_status lf_interp_run(const lf_graph *g, const lf_array *args, size_t n_args, 
                         lf_interp_result **out_result) {
     *out_result = NULL;
     if (!g->finished) return lf_error(a, LF_INVALID_ARGUMENT, "@%s has no return", g->name);
-    lf_run run = {.graph = g, .allocator = a, .slots = lf_alloc_zero(a, g->n_values * sizeof *run.slots + 1)};
+    lf_run run = {.graph = g, .args = args, .allocator = a, .slots = lf_alloc_zero(a, g->n_values * sizeof *run.slots + 1)};
     lf_interp_result *r = lf_alloc_zero(a, sizeof *r);
     lf_status s = run.slots && r ? NULL : lf_out_of_memory();
     if (!s) {

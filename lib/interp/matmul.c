@@ -46,10 +46,10 @@ static lf_status matrix_init(lf_run *run, lf_matrix *m, const lf_array *x, bool 
         m->rows = x->shape[x->rank - 2];
         m->columns = x->shape[x->rank - 1];
     }
-    int64_t pitch = m->rows * m->columns;
+    int64_t pitch = lf_wrapping_mul(m->rows, m->columns);
     unsigned own = x->rank > 2 ? (unsigned)x->rank - 2 : 0;
     memset(m->batch_strides, 0, sizeof m->batch_strides);
-    for (unsigned i = own; i-- > 0; pitch *= x->shape[i]) {
+    for (unsigned i = own; i-- > 0; pitch = lf_wrapping_mul(pitch, x->shape[i])) {
         unsigned axis = batch_rank - own + i;
         m->batch_strides[axis] = x->shape[i] == 1 && y->shape[axis] != 1 ? 0 : pitch;
     }

@@ -93,7 +93,8 @@ static void lanes_init(lf_lanes *l, const lf_array *x, uint32_t axes) {
         bool reduced = axes >> a & 1;
         shape[reduced][rank[reduced]] = x->shape[a];
         strides[reduced][rank[reduced]++] = x->strides[a];
-        *(reduced ? &l->length : &l->count) *= x->shape[a];
+        int64_t *n = reduced ? &l->length : &l->count;
+        *n = lf_wrapping_mul(*n, x->shape[a]);
     }
     unsigned bytes = lf_dtype_bytes(x->dtype);
     lf_walk_init(&l->outer, bytes, x->data, rank[0], shape[0], strides[0]);
@@ -101,7 +102,9 @@ static void lanes_init(lf_lanes *l, const lf_array *x, uint32_t axes) {
 }
 
 // `inner` goes back to its beginning by itself after `length` elements.
-static void lanes_start(lf_lanes *l) { l->inner.data = l->outer.data + l->outer.offset * l->outer.bytes; }
+static void lanes_start(lf_lanes *l) {
+    if (l->length > 0) l->inner.data = l->outer.data + l->outer.offset * l->outer.bytes;
+}
 
 // ---- sum, prod ------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,6 @@
 // VIEW ops: no data moves; the result is another way to look at the operand's memory.
 #include "interp/internal.h"
 
-static int64_t wrapping_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-
 // Reshapes of strided operands copy: their new strides may not exist.
 static lf_status reshape(lf_run *run, const lf_op *op, const lf_array *x) {
     lf_array *out;
@@ -27,12 +25,12 @@ lf_status lf_run_view(lf_run *run, const lf_op *op) {
     y->data = x->data;
     int64_t offset = 0, n = lf_numel(y);
     for (unsigned a = 0; a < x->rank && !view->reshape; a++)
-        offset = (int64_t)((uint64_t)offset + (uint64_t)wrapping_mul(lf_integer(run, view->start[a], 0), x->strides[a]));
+        offset = (int64_t)((uint64_t)offset + (uint64_t)lf_wrapping_mul(lf_integer(run, view->start[a], 0), x->strides[a]));
     for (unsigned d = 0; d < y->rank && !view->reshape; d++) {
         int a = view->map[d];
         // An axis that is not walked along has any stride; 0 keeps odd numbers out.
         bool repeats = a < 0 || y->shape[d] <= 1 || x->shape[a] == 1;
-        y->strides[d] = repeats ? 0 : wrapping_mul(lf_integer(run, view->step[a], 1), x->strides[a]);
+        y->strides[d] = repeats ? 0 : lf_wrapping_mul(lf_integer(run, view->step[a], 1), x->strides[a]);
     }
     // With no element, a start may lie outside.
     if (n > 0) y->data = (char *)x->data + offset * (int64_t)lf_dtype_bytes(x->dtype);

@@ -260,6 +260,7 @@ START_TEST(strides) {
     check_op("neg", "i8[1,1,1,1,1,1,2,1] 1 2", "i8[1,1,1,1,1,1,2,1] -1 -2");
     check_case("(%x: i8[?, ?]) { %a = stride %x, 0 %b = stride %x, 1 %c = size %x, -1 return %a, %b, %c }",
                "i8[2,2]{-2,1}@2 1 2 3 4", "i64 -2; i64 1; i64 2");
+    check_case("(%x: bool[?]) { %a = stride %x, 0 return %a, %x }", "bool[2]{-2}@2 true false false", "i64 -2; bool[2] false true");
 }
 END_TEST
 

@@ -378,6 +378,29 @@ START_TEST(checks) {
 }
 END_TEST
 
+// Without elements there need not be memory.
+START_TEST(no_memory_for_no_elements) {
+    lf_array x = {.dtype = LF_F32, .tensor = true, .rank = 2, .shape = {2, 0}, .strides = {0, 1}};
+    lf_array b = {.dtype = LF_BOOL, .tensor = true, .rank = 2, .shape = {0, 3}, .strides = {3, 1}};
+    lf_array i = {.dtype = LF_I64, .tensor = true, .rank = 2, .shape = {2, 0}, .strides = {1, 1}};
+    lf_interp_result *r;
+    lf_status s = run_program(
+        "(%x: f32[?, ?], %b: bool[?, ?], %i: i64[?, ?]) { %e = exp %x %s = sum %x, axes=[1] %a = all %b, axes=[0] "
+        "%t = permute %x, [1, 0] %m = matmul %x, %t %c = cat %x, %e, axis=0 %p = pad %x, [0, 1], [0, 0], 7.0 "
+        "%g = gather %x, %i, axis=1 %u = scatter %x, %i, 1.0, axis=1 %v, %q = sort %x %k = cumsum %x, axis=0 "
+        "%n = softmax %x, axis=1 %h = cast %b, dtype=c64 %z = reshape %t, [0, 2] %w = roll %x, [1], axes=[1] "
+        "%f = flip %x %l = slice %x, [0, 0], [2, 5], none %y = max %x, axes=[0] "
+        "return %s, %a, %m, %c, %p, %g, %u, %v, %k, %n, %h, %z, %w, %f, %l, %x, %y, %q }",
+        (lf_array[]){x, b, i}, 3, &r);
+    ck_assert_msg(!s, "%s", lf_status_message(s));
+    ck_assert_mem_eq(r->outputs[0].data, ((float[]){0, 0}), 8);
+    ck_assert_mem_eq(r->outputs[1].data, ((uint8_t[]){1, 1, 1}), 3);
+    ck_assert_mem_eq(r->outputs[2].data, ((float[]){0, 0, 0, 0}), 16);
+    ck_assert_mem_eq(r->outputs[4].data, ((float[]){7, 7}), 8);
+    lf_interp_result_destroy(r);
+}
+END_TEST
+
 // The caller's rounding mode and flush-to-zero bits neither matter nor change.
 START_TEST(floating_point_state) {
     const char *program = "(%x: f32[?], %y: f32[?]) { %p = mul %x, %y %r = round %x %s = sum %x return %p, %r, %s }";
@@ -468,6 +491,7 @@ int main(void) {
     tcase_add_test(t, scalars_and_tensors);
     tcase_add_test(t, wrong_arguments);
     tcase_add_test(t, checks);
+    tcase_add_test(t, no_memory_for_no_elements);
     tcase_add_test(t, floating_point_state);
     tcase_add_test(t, want_of_memory);
     suite_add_tcase(s, t);
