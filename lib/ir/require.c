@@ -69,7 +69,7 @@ static lf_status require_text(lf_graph *g, lf_place place, lf_value *condition, 
     lf_op *op = lf_op_new(g, LF_OP_CHECK, n + 1, 0);
     if (!op || !lf_share_add(g, hash, op)) return lf_out_of_memory();
     op->operands[0] = condition;
-    memcpy(op->operands + 1, numbers, n * sizeof *numbers);
+    if (n > 0) memcpy(op->operands + 1, numbers, n * sizeof *numbers);
     op->message = message;
     op->place = place;
     lf_op_link(g, op);
