@@ -63,7 +63,7 @@ static inline lf_literal lf_literal_bool(bool v) { return (lf_literal){.kind = L
 // or an integer beyond 64 bits. Independent of the locale.
 bool lf_literal_parse(const char *text, size_t n, lf_literal *out_literal);
 lf_dtype lf_literal_dtype(const lf_literal *l);                        // i64 (u64 from 2^63 on), f64, bool
-// Rounds once. False when an integer literal does not fit an integer dtype (a float literal never fits an integer dtype).
+// Rounds once. False when a literal does not fit an integer dtype (a float literal does only if its value is an integer).
 bool lf_literal_to(const lf_literal *l, lf_dtype d, lf_scalar *out_scalar);
 // Shortest text that parses back to the same scalar ("-1.5", "inf", "true", "1+2j" for complex); returns its length.
 size_t lf_scalar_print(char *buffer, size_t size, lf_dtype d, const lf_scalar *s);

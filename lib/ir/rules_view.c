@@ -249,8 +249,12 @@ lf_status lf_rule_BROADCAST(lf_rule *r, lf_value **out) {
         LF_TRY(lf_axis_number(r, &a->operand.items[i], shape.rank, &axis));
         if (view.map[axis] >= 0) return lf_rule_error_at(r, a->place, "dims= names axis %u twice", axis);
         view.map[axis] = (int8_t)i;
-        LF_TRY(check_stretch(r, x, i, axis, shape.dims[axis], NULL));
-        view.broadcasts |= !lf_same_extent(x->type.dims[i], shape.dims[axis]);
+    }
+    for (unsigned axis = 0; axis < shape.rank; axis++) {
+        int own = view.map[axis];
+        if (own < 0) continue;
+        LF_TRY(check_stretch(r, x, (unsigned)own, axis, shape.dims[axis], NULL));
+        view.broadcasts |= !lf_same_extent(x->type.dims[own], shape.dims[axis]);
     }
     return lf_give(lf_make_view(g, LF_OP_BROADCAST, x, &shape, &view), out);
 }
