@@ -33,7 +33,7 @@ double lfm_erfinv_f64(double x) {
         p = fma64(p, u, 0x1.053c2c0ab8f83p-3);
         p = fma64(p, u, 0x1.db29fb2fee5e5p-3);
         // The constant term is √π/2 in two parts.
-        return fma64(x, 0x1.c5bf891b4ef6bp-1, x * fma64(p, u, -0x1.61b7df023f179p-55));
+        return copysign64(fma64(a, 0x1.c5bf891b4ef6bp-1, a * fma64(p, u, -0x1.61b7df023f179p-55)), x);
     }
     if (!(a < 1)) return a == 1 ? copysign64(LFM_INF, x) : LFM_NAN;
     double c = 1 - a; // exact; wanted: erfc y = c
