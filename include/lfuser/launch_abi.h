@@ -44,7 +44,7 @@ typedef struct lfuser_abi_output {
 } lfuser_abi_output;
 
 typedef struct lfuser_abi_check {
-    const char *message;      // {1}, {2}, … stand for the numbers
+    const char *message;      // {0}, {1}, … stand for the numbers
     uint32_t line, column;    // place in the program text, 0 = none
     uint32_t n_numbers;
     uint8_t dtypes[LFUSER_ABI_MAX_NUMBERS];

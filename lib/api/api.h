@@ -1,0 +1,156 @@
+// What stands behind the public handles. Private to lib/api.
+#ifndef LF_API_API_H
+#define LF_API_API_H
+#include "base/dylib.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "codegen/codegen.h"
+#include "ir/build.h"
+#include "runtime/device.h"
+#include "runtime/launch.h"
+#include "runtime/mailbox.h"
+#include "schedule/program.h"
+#include <lfuser/lfuser.h>
+#include <pthread.h>
+
+typedef _Atomic uint32_t lf_count;       // references
+
+struct lfuser_context {
+    lf_allocator allocator;              // a copy; everything allocates through &allocator
+    lf_log log;
+    uint32_t threads;                    // of CPU devices
+    char *codegen_path;                  // owned, or NULL
+    pthread_mutex_t lock;                // guards what follows
+    lf_dylib *codegen_lib;               // opened by lf_context_codegen; never unloaded
+    const lf_codegen_table *codegen;     // NULL until then
+    lf_codegen *generator;
+};
+
+struct lfuser_device {
+    lfuser_context *context;
+    lf_device *device;                   // owned
+    lf_target target;
+    lf_mailbox_pool *mailboxes;          // slots of pending scalars and completions
+    pthread_mutex_t lock;                // guards orphans
+    LF_VEC(lf_mailbox) orphans;          // released before the device wrote them
+    _Atomic uint64_t compiles;
+    lf_count references;                 // streams, executables and tensors keep it alive past lfuser_device_close
+};
+
+struct lfuser_stream {
+    lfuser_device *device;               // retained
+    lf_stream *stream;                   // owned
+    bool wrapped;
+    lf_count references;                 // outputs and workspaces free their memory on it, executables wait for it
+};
+
+struct lfuser_fusion {
+    lfuser_context *context;
+    lf_graph *graph;                     // owned
+    char *file;                          // for messages, owned
+    pthread_mutex_t lock;                // planning adds host ops to the graph
+    lf_count references;                 // executables refer to its values
+};
+
+// A compiled, loaded kernel of one class.
+typedef struct lf_variant {
+    uint32_t key;                        // lf_class_key
+    lfuser_abi_class cls;
+    lf_object object;
+    lf_kernel *kernel;                   // owned
+} lf_variant;
+
+typedef struct lf_kernel_slot {
+    _Atomic(lf_variant *) variants[LF_MAX_CLASSES];   // filled from the front, under the executable's lock
+} lf_kernel_slot;
+
+// What one run writes to: reused, never shared by two runs at once.
+typedef struct lf_planned {
+    lf_variant *variant;                 // NULL: this launch is left out
+    lf_launch_plan plan;
+} lf_planned;
+typedef struct lf_frame {
+    uint64_t *slots;                     // abi.n_slots
+    uint64_t *args;                      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
+    lf_planned *planned;                 // abi.n_launches
+    lf_mailbox *boxes;                   // one an output, while its run is prepared
+} lf_frame;
+
+enum { LF_FRAMES = 16 };
+
+struct lfuser_executable {
+    lfuser_context *context;
+    lfuser_fusion *fusion;               // retained
+    lfuser_device *device;               // retained; NULL for host-only programs
+    lf_program *program;                 // owned
+    const lf_codegen_table *codegen;
+    lf_codegen *generator;
+    lf_codegen_options options;
+    lf_object host;                      // owned
+    lf_kernel_slot *kernels;             // abi.n_kernels
+    _Atomic(lf_frame *) frames[LF_FRAMES];
+    void **constants;                    // device memory of abi.constants
+    lfuser_stream *constant_stream;      // they were allocated on it
+    pthread_mutex_t lock;                // compiles, and what follows
+    LF_VEC(lfuser_stream *) streams;     // that runs used; retained
+    LF_VEC(lfuser_completion *) unread;  // completions that may carry an error nobody asked for
+    _Atomic(lfuser_stream *) last_stream;
+};
+
+struct lfuser_pending {
+    lfuser_device *device;               // retained
+    lf_mailbox box;
+    lf_dtype dtype;
+};
+
+struct lfuser_completion {
+    lfuser_context *context;
+    lfuser_device *device;               // retained
+    lf_event *event;                     // owned
+    lf_mailbox box;                      // value[0]: number of the op whose index was out of range
+    lf_program *program;                 // borrowed from the executable
+    lf_count references;                 // the caller, and the executable's list
+};
+
+static inline lfuser_status lf_public(lf_status s) { return (lfuser_status)s; }
+static inline lf_status lf_private(lfuser_status s) { return (lf_status)s; }
+
+// codegen_load.c: opens the code generator once; the results stay valid as long as the context.
+lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) LF_MUST_USE;
+
+// device.c
+void lf_device_retain(lfuser_device *d);
+void lf_device_release(lfuser_device *d);
+void lf_stream_retain(lfuser_stream *s);
+void lf_stream_release(lfuser_stream *s);
+// "cpu", "cpu:x86-64-v3", "cuda:sm_90"
+lf_status lf_target_parse(const lf_allocator *a, const char *text, lf_target *out_target) LF_MUST_USE;
+// A mailbox slot; takes back orphans whose value has come meanwhile.
+lf_status lf_device_take_mailbox(lfuser_device *d, lf_mailbox *out_box) LF_MUST_USE;
+// Gives it back, now or when the device has written to it.
+void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written);
+
+// tensor.c: a row-major device buffer of this shape as a managed tensor, freed in the order of the stream.
+lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t rank, const int64_t *shape, lfuser_managed_tensor **out_tensor) LF_MUST_USE;
+lf_dtype lf_tensor_dtype(const lfuser_tensor *t);    // LF_NO_DTYPE when it has none of ours
+
+// fusion.c
+void lf_fusion_retain(lfuser_fusion *f);
+void lf_fusion_release(lfuser_fusion *f);
+lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) LF_MUST_USE;
+
+// executable.c: the kernel for a class, compiled and loaded when it is not there yet.
+// LF_CAPTURE_ERROR when that would happen while `stream` (may be NULL) is being captured.
+lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls, lfuser_stream *stream,
+                                lf_variant **out_variant) LF_MUST_USE;
+lf_frame *lf_frame_take(lfuser_executable *e);       // NULL: out of memory
+void lf_frame_give(lfuser_executable *e, lf_frame *f);
+lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) LF_MUST_USE;
+
+// completion.c
+lf_status lf_completion_create(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;
+lf_status lf_completion_create_done(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;   // no device work
+lf_status lf_executable_keep_unread(lfuser_executable *e, lfuser_completion *c) LF_MUST_USE;
+lf_status lf_executable_check_unread(lfuser_executable *e) LF_MUST_USE;   // an error of an earlier run that nobody read
+void lf_executable_drop_unread(lfuser_executable *e);
+#endif

@@ -1,0 +1,103 @@
+// Contexts: allocator, log, and the code generator that is opened when something is compiled.
+#include "api/api.h"
+#include "lf_build_id.h"
+#include <string.h>
+
+lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuser_context **out_context) {
+    lfuser_context_options given = {0};
+    if (!out_context) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_create: out_context is NULL"));
+    *out_context = NULL;
+    if (options) memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    lf_allocator a = lf_system_allocator;
+    if (given.allocator.alloc || given.allocator.resize || given.allocator.release) {
+        if (!given.allocator.alloc || !given.allocator.resize || !given.allocator.release)
+            return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_create: an allocator needs alloc, resize and release"));
+        a = (lf_allocator){given.allocator.self, given.allocator.alloc, given.allocator.resize, given.allocator.release};
+    }
+    lfuser_context *c = lf_alloc_zero(&a, sizeof *c);
+    if (!c) return lf_public(lf_out_of_memory());
+    c->allocator = a;
+    c->log = (lf_log){given.log_self, (void (*)(void *, lf_log_level, const char *))given.log, (lf_log_level)given.log_least};
+    c->threads = given.threads;
+    pthread_mutex_init(&c->lock, NULL);
+    if (given.codegen_path) {
+        c->codegen_path = lf_strndup(&c->allocator, given.codegen_path, strlen(given.codegen_path));
+        if (!c->codegen_path) {
+            lfuser_context_destroy(c);
+            return lf_public(lf_out_of_memory());
+        }
+    }
+    *out_context = c;
+    return NULL;
+}
+
+void lfuser_context_destroy(lfuser_context *c) {
+    if (!c) return;
+    if (c->generator) c->codegen->destroy(c->generator);
+    lf_dylib_close(c->codegen_lib, false);  // LLVM does not take being unloaded
+    pthread_mutex_destroy(&c->lock);
+    lf_free(&c->allocator, c->codegen_path);
+    lf_allocator a = c->allocator;
+    lf_free(&a, c);
+}
+
+void lfuser_free(lfuser_context *c, void *text) {
+    if (c) lf_free(&c->allocator, text);
+}
+
+// ---- the code generator ----------------------------------------------------------------------------------------------------------
+
+static lf_status default_path(lfuser_context *c, char **out_path) {
+    char *self;
+    static const char name[] = "liblfuser-codegen.so";
+    LF_TRY(lf_dylib_path_of(&c->allocator, (const void *)(uintptr_t)lfuser_version, &self));
+    const char *slash = strrchr(self, '/');
+    size_t folder = slash ? (size_t)(slash - self) + 1 : 0;
+    char *path = lf_alloc(&c->allocator, folder + sizeof name);
+    if (path) {
+        memcpy(path, self, folder);
+        memcpy(path + folder, name, sizeof name);
+    }
+    lf_free(&c->allocator, self);
+    *out_path = path;
+    return path ? NULL : lf_out_of_memory();
+}
+
+static lf_status open_codegen(lfuser_context *c) {
+    char *path = NULL;
+    if (!c->codegen_path) LF_TRY(default_path(c, &path));
+    lf_status s = NULL;
+    if (!c->codegen_lib) s = lf_dylib_open(&c->allocator, c->codegen_path ? c->codegen_path : path, &c->codegen_lib);
+    lf_free(&c->allocator, path);
+    if (s) return lf_status_note(s, "the code generator is needed to compile; set codegen_path to say where it lies");
+    const lf_codegen_table *(*entry)(uint32_t) =
+        (const lf_codegen_table *(*)(uint32_t))(uintptr_t)lf_dylib_symbol(c->codegen_lib, "lfuser_codegen_entry");
+    const lf_codegen_table *table = entry ? entry(LF_CODEGEN_VERSION) : NULL;
+    if (!table || strcmp(table->build_id, LF_BUILD_ID) != 0)
+        return lf_error(&c->allocator, LF_UNAVAILABLE, "the code generator module is of another build (%s) than liblfuser (%s)",
+                        table ? table->build_id : "no entry", LF_BUILD_ID);
+    LF_TRY(table->create(&c->allocator, &c->log, &c->generator));
+    c->codegen = table;
+    return NULL;
+}
+
+lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) {
+    pthread_mutex_lock(&c->lock);
+    lf_status s = c->codegen ? NULL : open_codegen(c);
+    *out_table = c->codegen;
+    *out_generator = c->generator;
+    pthread_mutex_unlock(&c->lock);
+    return s;
+}
+
+lfuser_status lfuser_context_warm(lfuser_context *c) {
+    static const char text[] = "fusion @warm(%a: i64) { %b = add %a, 1 return %b }";
+    lfuser_fusion *fusion;
+    lfuser_executable *executable;
+    lfuser_status s = lfuser_fusion_parse(c, "warm", text, sizeof text - 1, NULL, &fusion);
+    if (s) return s;
+    s = lfuser_fusion_compile(fusion, NULL, NULL, &executable);
+    lfuser_executable_destroy(executable);
+    lfuser_fusion_destroy(fusion);
+    return s;
+}

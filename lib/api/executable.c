@@ -1,0 +1,232 @@
+// Executables: host code at once, kernels by class when they are first needed.
+#include "api/api.h"
+#include <string.h>
+
+static lf_status invalid(const lfuser_context *c, const char *what) {
+    return lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "%s", what);
+}
+
+// ---- frames ------------------------------------------------------------------------------------------------------------------------
+
+static void free_frame(lfuser_executable *e, lf_frame *f) { lf_free(&e->context->allocator, f); }
+
+lf_frame *lf_frame_take(lfuser_executable *e) {
+    for (unsigned i = 0; i < LF_FRAMES; i++) {
+        if (!atomic_load_explicit(&e->frames[i], memory_order_relaxed)) continue;
+        lf_frame *f = atomic_exchange_explicit(&e->frames[i], NULL, memory_order_acquire);
+        if (f) return f;
+    }
+    const lfuser_abi_program *abi = &e->program->abi;
+    size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
+    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_outputs + 1u) * sizeof(lf_mailbox));
+    if (!f) return NULL;
+    f->slots = (uint64_t *)(f + 1);
+    f->args = f->slots + abi->n_slots + 1;
+    f->planned = (lf_planned *)(f->args + abi->n_slots + 1);
+    f->boxes = (lf_mailbox *)(f->planned + abi->n_launches + 1);
+    return f;
+}
+
+void lf_frame_give(lfuser_executable *e, lf_frame *f) {
+    for (unsigned i = 0; i < LF_FRAMES; i++) {
+        lf_frame *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&e->frames[i], &none, f, memory_order_release, memory_order_relaxed)) return;
+    }
+    free_frame(e, f);
+}
+
+// ---- kernels -----------------------------------------------------------------------------------------------------------------------
+
+static lf_variant *find_variant(lf_kernel_slot *slot, uint32_t key) {
+    for (unsigned i = 0; i < LF_MAX_CLASSES; i++) {
+        lf_variant *v = atomic_load_explicit(&slot->variants[i], memory_order_acquire);
+        if (!v) return NULL;
+        if (v->key == key) return v;
+    }
+    return NULL;
+}
+
+static void free_variant(lfuser_executable *e, lf_variant *v) {
+    if (!v) return;
+    if (v->kernel) e->device->device->ops->kernel_destroy(v->kernel);
+    e->codegen->release(e->generator, &v->object);
+    lf_free(&e->context->allocator, v);
+}
+
+static lf_status compile_variant(lfuser_executable *e, const lf_loop *loop, lfuser_abi_class cls, lf_variant **out_variant) {
+    *out_variant = NULL;
+    lf_variant *v = lf_alloc_zero(&e->context->allocator, sizeof *v);
+    if (!v) return lf_out_of_memory();
+    v->key = lf_class_key(cls);
+    v->cls = cls;
+    lf_status s = e->codegen->kernel(e->generator, loop, &e->device->target, cls, &e->options, &v->object);
+    atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
+    if (!s) {
+        lf_image image = {.kind = v->object.address ? LF_IMAGE_NATIVE : LF_IMAGE_PTX, .entry = v->object.entry, .data = v->object.text,
+                          .size = v->object.text_size, .address = v->object.address, .shared_bytes = v->object.shared_bytes};
+        s = e->device->device->ops->kernel_load(e->device->device, &image, &v->kernel);
+    }
+    if (s) {
+        free_variant(e, v);
+        return s;
+    }
+    *out_variant = v;
+    return NULL;
+}
+
+// Two threads may both find it missing; the lock lets one compile.
+lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls, lfuser_stream *stream, lf_variant **out_variant) {
+    const lfuser_abi_launch *l = &e->program->abi.launches[launch];
+    lf_kernel_slot *slot = &e->kernels[l->kernel];
+    uint32_t key = lf_class_key(cls);
+    *out_variant = find_variant(slot, key);
+    if (*out_variant) return NULL;
+    if (stream && e->device->device->ops->stream_capturing(stream->stream))
+        return lf_error(&e->context->allocator, LF_CAPTURE_ERROR,
+                        "@%s: kernel %s is not compiled for this class yet, and nothing can be loaded while the stream is captured; prepare first",
+                        e->program->abi.name, l->name);
+    pthread_mutex_lock(&e->lock);
+    *out_variant = find_variant(slot, key);
+    lf_status s = NULL;
+    unsigned at = 0;
+    while (at < LF_MAX_CLASSES && atomic_load(&slot->variants[at])) at++;
+    if (!*out_variant && at == LF_MAX_CLASSES - 1) {  // the last place is for the class that is always right
+        cls = lf_launch_general_class(l, e->device->device->type);
+        if (lf_class_key(cls) != key) *out_variant = find_variant(slot, lf_class_key(cls));
+    }
+    if (!*out_variant && at == LF_MAX_CLASSES)
+        s = lf_error(&e->context->allocator, LF_INTERNAL, "kernel %s has more than %d classes", l->name, (int)LF_MAX_CLASSES);
+    else if (!*out_variant)
+        s = compile_variant(e, e->program->kernels[l->kernel], cls, out_variant);
+    if (!s && *out_variant && at < LF_MAX_CLASSES && !find_variant(slot, (*out_variant)->key))
+        atomic_store_explicit(&slot->variants[at], *out_variant, memory_order_release);
+    pthread_mutex_unlock(&e->lock);
+    return s;
+}
+
+// ---- streams that runs used --------------------------------------------------------------------------------------------------------
+
+lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) {
+    if (atomic_load_explicit(&e->last_stream, memory_order_relaxed) == s) return NULL;
+    pthread_mutex_lock(&e->lock);
+    bool known = false, pushed = true;
+    for (size_t i = 0; i < e->streams.count; i++) known |= e->streams.data[i] == s;
+    if (!known) {
+        pushed = lf_vec_push(&e->streams, s);
+        if (pushed) lf_stream_retain(s);
+    }
+    if (pushed) atomic_store_explicit(&e->last_stream, s, memory_order_relaxed);
+    pthread_mutex_unlock(&e->lock);
+    return pushed ? NULL : lf_out_of_memory();
+}
+
+// ---- creation ----------------------------------------------------------------------------------------------------------------------
+
+static lf_status upload_constants(lfuser_executable *e) {
+    const lfuser_abi_program *abi = &e->program->abi;
+    if (!abi->n_constants) return NULL;
+    const lf_device_ops *ops = e->device->device->ops;
+    e->constants = lf_alloc_zero(&e->context->allocator, abi->n_constants * sizeof *e->constants);
+    if (!e->constants) return lf_out_of_memory();
+    LF_TRY(lf_private(lfuser_stream_create(e->device, &e->constant_stream)));
+    lf_stream *stream = e->constant_stream->stream;
+    for (uint32_t i = 0; i < abi->n_constants; i++) {
+        LF_TRY(ops->memory_alloc(stream, abi->constants[i].bytes, &e->constants[i]));
+        if (abi->constants[i].bytes)
+            LF_TRY(ops->memory_copy(stream, e->constants[i], abi->constants[i].data, abi->constants[i].bytes, LF_COPY_HOST_TO_DEVICE));
+    }
+    return ops->stream_synchronize(stream);
+}
+
+static lf_status build(lfuser_executable *e) {
+    pthread_mutex_lock(&e->fusion->lock);
+    lf_status s = lf_program_create(e->fusion->graph, &e->program);
+    if (!s) s = lf_context_codegen(e->context, &e->codegen, &e->generator);
+    if (!s) s = e->codegen->host(e->generator, e->program, &e->host);
+    pthread_mutex_unlock(&e->fusion->lock);
+    if (s) return s;
+    const lfuser_abi_program *abi = &e->program->abi;
+    if (abi->n_launches && !e->device)
+        return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT, "@%s has device work (%u kernels): a device is needed to compile it",
+                        abi->name, abi->n_launches);
+    if (e->device) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
+    e->kernels = lf_alloc_zero(&e->context->allocator, (abi->n_kernels + 1) * sizeof *e->kernels);
+    if (!e->kernels) return lf_out_of_memory();
+    return upload_constants(e);
+}
+
+lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, const lfuser_compile_options *options,
+                                    lfuser_executable **out_executable) {
+    if (out_executable) *out_executable = NULL;
+    if (!f || !out_executable) return lf_public(invalid(f ? f->context : NULL, "lfuser_fusion_compile: an argument is NULL"));
+    if (device && device->context != f->context) return lf_public(invalid(f->context, "lfuser_fusion_compile: device and fusion are of different contexts"));
+    lfuser_compile_options given = {0};
+    if (options) memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    lfuser_executable *e = lf_alloc_zero(&f->context->allocator, sizeof *e);
+    if (!e) return lf_public(lf_out_of_memory());
+    e->context = f->context;
+    e->fusion = f;
+    e->device = device;
+    e->options.fast = given.math == LFUSER_MATH_FAST;
+    lf_fusion_retain(f);
+    lf_device_retain(device);
+    pthread_mutex_init(&e->lock, NULL);
+    lf_vec_init(&e->streams, &e->context->allocator);
+    lf_vec_init(&e->unread, &e->context->allocator);
+    lf_status s = build(e);
+    if (s) {
+        lfuser_executable_destroy(e);
+        return lf_public(s);
+    }
+    *out_executable = e;
+    return NULL;
+}
+
+void lfuser_executable_destroy(lfuser_executable *e) {
+    if (!e) return;
+    for (size_t i = 0; i < e->streams.count; i++) {
+        lf_stream *s = e->streams.data[i]->stream;
+        lf_status status = s->device->ops->stream_synchronize(s);
+        if (status) lf_log_write(&e->context->log, LF_LOG_ERROR, "destroying an executable: %s", lf_status_message(status));
+        lf_status_destroy(status);
+        lf_stream_release(e->streams.data[i]);
+    }
+    lf_executable_drop_unread(e);
+    if (e->program) {
+        for (uint32_t i = 0; e->constants && i < e->program->abi.n_constants; i++)
+            e->device->device->ops->memory_free(e->constant_stream->stream, e->constants[i]);
+        lf_free(&e->context->allocator, e->constants);
+        lfuser_stream_destroy(e->constant_stream);
+        for (uint32_t i = 0; e->kernels && i < e->program->abi.n_kernels; i++)
+            for (unsigned v = 0; v < LF_MAX_CLASSES; v++) free_variant(e, atomic_load(&e->kernels[i].variants[v]));
+    }
+    for (unsigned i = 0; i < LF_FRAMES; i++) free_frame(e, atomic_load(&e->frames[i]));
+    if (e->codegen) e->codegen->release(e->generator, &e->host);
+    lf_free(&e->context->allocator, e->kernels);
+    lf_program_destroy(e->program);
+    lf_vec_finish(&e->streams);
+    lf_vec_finish(&e->unread);
+    pthread_mutex_destroy(&e->lock);
+    lf_fusion_release(e->fusion);
+    lf_device_release(e->device);
+    lf_free(&e->context->allocator, e);
+}
+
+// ---- what it takes and gives ---------------------------------------------------------------------------------------------------------
+
+size_t lfuser_executable_n_params(const lfuser_executable *e) { return e->program->abi.n_params; }
+size_t lfuser_executable_n_outputs(const lfuser_executable *e) { return e->program->abi.n_outputs; }
+
+lfuser_status lfuser_executable_param(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
+    if (!e || !out || index >= e->program->abi.n_params) return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_param: no such parameter"));
+    const lfuser_abi_param *p = &e->program->abi.params[index];
+    *out = (lfuser_value_info){p->name, (lfuser_kind)p->kind, (lfuser_dtype)p->dtype, p->rank, -1};
+    return NULL;
+}
+
+lfuser_status lfuser_executable_output(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
+    if (!e || !out || index >= e->program->abi.n_outputs) return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_output: no such output"));
+    const lfuser_abi_output *o = &e->program->abi.outputs[index];
+    *out = (lfuser_value_info){o->name, (lfuser_kind)o->kind, (lfuser_dtype)o->dtype, o->rank, o->into == LFUSER_ABI_NONE ? -1 : (int32_t)o->into};
+    return NULL;
+}

@@ -1,0 +1,137 @@
+// Fusions: parsing, printing of every stage.
+#include "api/api.h"
+#include "base/text.h"
+#include "parse/parse.h"
+#include "partition/partition.h"
+#include <string.h>
+
+lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) {
+    *out_fusion = NULL;
+    lfuser_fusion *f = lf_alloc_zero(&c->allocator, sizeof *f);
+    char *copy = file ? lf_strndup(&c->allocator, file, strlen(file)) : NULL;
+    if (!f || (file && !copy)) {
+        lf_free(&c->allocator, f);
+        lf_free(&c->allocator, copy);
+        return lf_out_of_memory();
+    }
+    *f = (lfuser_fusion){.context = c, .graph = graph, .file = copy, .references = 1};
+    pthread_mutex_init(&f->lock, NULL);
+    *out_fusion = f;
+    return NULL;
+}
+
+void lf_fusion_retain(lfuser_fusion *f) { atomic_fetch_add(&f->references, 1); }
+
+void lf_fusion_release(lfuser_fusion *f) {
+    if (!f || atomic_fetch_sub(&f->references, 1) != 1) return;
+    lf_graph_destroy(f->graph);
+    pthread_mutex_destroy(&f->lock);
+    lf_free(&f->context->allocator, f->file);
+    lf_free(&f->context->allocator, f);
+}
+
+void lfuser_fusion_destroy(lfuser_fusion *f) { lf_fusion_release(f); }
+const char *lfuser_fusion_name(const lfuser_fusion *f) { return f->graph->name; }
+
+lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const char *text, size_t bytes, const char *name,
+                                  lfuser_fusion **out_fusion) {
+    if (out_fusion) *out_fusion = NULL;
+    if (!c || !text || !out_fusion)
+        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_parse: an argument is NULL"));
+    lf_graph **graphs;
+    size_t n;
+    lf_status s = lf_parse(&c->allocator, file, text, bytes, false, &graphs, &n);
+    if (s) return lf_public(s);
+    size_t found = 0;
+    while (name && found < n && strcmp(graphs[found]->name, name) != 0) found++;
+    if (found == n)
+        s = lf_error(&c->allocator, LF_INVALID_PROGRAM, "%s has no fusion @%s; its first of %zu is @%s", file ? file : "<text>", name, n, graphs[0]->name);
+    else
+        s = lf_fusion_wrap(c, graphs[found], file, out_fusion);
+    if (!s) graphs[found] = NULL;
+    lf_parse_release(&c->allocator, graphs, n);
+    return lf_public(s);
+}
+
+// ---- text of every stage -----------------------------------------------------------------------------------------------------------
+
+static lf_status print_partition(const lfuser_fusion *f, char **out_text) {
+    lf_partition *p;
+    LF_TRY(lf_partition_create(f->graph, &p));
+    lf_status s = lf_partition_print(p, out_text);
+    lf_partition_destroy(p);
+    return s;
+}
+
+static lf_status print_kernels(const lf_allocator *a, const lf_program *p, char **out_text) {
+    lf_text t;
+    lf_text_init(&t, a);
+    lf_arena arena;
+    lf_arena_init(&arena, a);
+    for (uint32_t i = 0; i < p->abi.n_kernels; i++) {
+        const char *text = lf_loop_text(&arena, p->kernels[i]);
+        if (text) lf_text_put(&t, "%s", text);
+        else t.failed = true;
+    }
+    lf_arena_finish(&arena);
+    return lf_text_take(&t, out_text);
+}
+
+static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage stage, const lf_target *target, lfuser_math math,
+                            uint32_t n_class, char **out_text) {
+    static const lf_emit_stage stages[] = {[LFUSER_STAGE_HOST_IR] = LF_STAGE_HOST_IR, [LFUSER_STAGE_HOST_ASM] = LF_STAGE_HOST_ASM,
+                                           [LFUSER_STAGE_DEVICE_IR] = LF_STAGE_KERNEL_IR, [LFUSER_STAGE_DEVICE_ASM] = LF_STAGE_KERNEL_ASM};
+    const lf_codegen_table *table;
+    lf_codegen *generator;
+    LF_TRY(lf_context_codegen(f->context, &table, &generator));
+    lf_codegen_options options = {.fast = math == LFUSER_MATH_FAST};
+    if (stage == LFUSER_STAGE_HOST_IR || stage == LFUSER_STAGE_HOST_ASM)
+        return table->print(generator, stages[stage], p, NULL, target, (lfuser_abi_class){0}, &options, out_text);
+    lf_device_type type = target->kind == LF_TARGET_CUDA ? LF_DEVICE_CUDA : LF_DEVICE_CPU;
+    lf_text t;
+    lf_text_init(&t, &f->context->allocator);
+    lf_status s = NULL;
+    for (uint32_t i = 0; i < p->abi.n_launches && !s; i++) {
+        const lfuser_abi_launch *launch = &p->abi.launches[i];
+        lfuser_abi_class classes[LF_MAX_CLASSES];
+        uint32_t n = lf_launch_usual_classes(launch, type, classes);
+        lfuser_abi_class cls = classes[n_class < n ? n_class : n - 1];
+        char *text = NULL;
+        s = table->print(generator, stages[stage], p, p->kernels[launch->kernel], target, cls, &options, &text);
+        if (s) break;
+        const char *comment = stage == LFUSER_STAGE_DEVICE_IR ? ";" : target->kind == LF_TARGET_CUDA ? "//" : "#";
+        lf_text_put(&t, "%s kernel %s, class rows %u, columns %u, vector %u, %u-bit indices\n%s", comment, launch->name, cls.rows, cls.cols,
+                    cls.vector, cls.wide ? 64 : 32, text);
+        lf_free(&f->context->allocator, text);
+    }
+    if (s) {
+        lf_text_finish(&t);
+        return s;
+    }
+    return lf_text_take(&t, out_text);
+}
+
+lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const char *target_text, lfuser_math math, uint32_t n_class,
+                                  char **out_text) {
+    if (out_text) *out_text = NULL;
+    if (!f || !out_text || (unsigned)stage > LFUSER_STAGE_DEVICE_ASM)
+        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_print: an argument is NULL, or the stage %d unknown", (int)stage));
+    lf_target target;
+    lf_status s = lf_target_parse(&f->context->allocator, target_text ? target_text : "cpu", &target);
+    if (s) return lf_public(s);
+    if (stage <= LFUSER_STAGE_GRAPH)
+        return lf_public(lf_graph_print(f->graph, stage == LFUSER_STAGE_FUSION ? LF_PRINT_SOURCE : LF_PRINT_FULL, out_text));
+    pthread_mutex_lock(&f->lock);
+    lf_program *p = NULL;
+    if (stage == LFUSER_STAGE_PARTITION) {
+        s = print_partition(f, out_text);
+    } else {
+        s = lf_program_create(f->graph, &p);
+        if (!s && stage == LFUSER_STAGE_PROGRAM) s = lf_program_print(p, out_text);
+        else if (!s && stage == LFUSER_STAGE_KERNELS) s = print_kernels(&f->context->allocator, p, out_text);
+        else if (!s) s = print_code(f, p, stage, &target, math, n_class, out_text);
+        lf_program_destroy(p);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return lf_public(s);
+}

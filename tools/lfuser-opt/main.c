@@ -1,0 +1,120 @@
+// lfuser-opt: shows a program at any stage, from text to assembly. Exit status: 0, 1 for a diagnosed program, 2 for wrong usage.
+#include <lfuser/lfuser.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct stage {
+    const char *name;
+    lfuser_stage stage;
+    const char *what;
+} stages[] = {
+    {"fusion", LFUSER_STAGE_FUSION, "the program, normalised"},
+    {"graph", LFUSER_STAGE_GRAPH, "every op as meant, implicit ones too"},
+    {"partition", LFUSER_STAGE_PARTITION, "where every value lives and why; what each kernel holds"},
+    {"program", LFUSER_STAGE_PROGRAM, "frame slots, checks and launches"},
+    {"kernels", LFUSER_STAGE_KERNELS, "loop IR"},
+    {"host-ir", LFUSER_STAGE_HOST_IR, "LLVM IR of the host code"},
+    {"host-asm", LFUSER_STAGE_HOST_ASM, "assembly of the host code"},
+    {"device-ir", LFUSER_STAGE_DEVICE_IR, "LLVM IR of the kernels"},
+    {"ptx", LFUSER_STAGE_DEVICE_ASM, "PTX of the kernels (target cuda:sm_90 unless given)"},
+    {"cpu-asm", LFUSER_STAGE_DEVICE_ASM, "x86 assembly of the kernels"},
+};
+enum { N_STAGES = sizeof stages / sizeof *stages };
+
+static int usage(FILE *to, int status) {
+    fprintf(to, "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
+                "                  [--fusion=NAME] [-o FILE]\n\nSTAGE (default fusion):\n");
+    for (int i = 0; i < N_STAGES; i++) fprintf(to, "  %-10s %s\n", stages[i].name, stages[i].what);
+    fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n");
+    return status;
+}
+
+static char *read_all(FILE *from, size_t *out_size) {
+    size_t size = 0, room = 1 << 16;
+    char *data = malloc(room);
+    while (data) {
+        size += fread(data + size, 1, room - size, from);
+        if (size < room) break;
+        char *grown = realloc(data, room *= 2);
+        if (!grown) free(data);
+        data = grown;
+    }
+    *out_size = size;
+    return data;
+}
+
+static int fail(lfuser_status s) {
+    fprintf(stderr, "%s\n", lfuser_status_message(s));
+    lfuser_status_destroy(s);
+    return 1;
+}
+
+typedef struct options {
+    const char *file, *target, *fusion, *output;
+    const struct stage *stage;
+    lfuser_math math;
+    uint32_t n_class;
+} options;
+
+static int run(lfuser_context *context, const options *o, const char *text, size_t size, FILE *to) {
+    lfuser_fusion *fusion;
+    char *printed;
+    lfuser_status s = lfuser_fusion_parse(context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &fusion);
+    if (s) return fail(s);
+    const char *target = o->target ? o->target : strcmp(o->stage->name, "ptx") ? "cpu" : "cuda:sm_90";
+    s = lfuser_fusion_print(fusion, o->stage->stage, target, o->math, o->n_class, &printed);
+    int status = s ? fail(s) : 0;
+    if (!status && fputs(printed, to) < 0) {
+        perror(o->output ? o->output : "<stdout>");
+        status = 1;
+    }
+    lfuser_free(context, printed);
+    lfuser_fusion_destroy(fusion);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static const struct option longs[] = {{"emit", required_argument, NULL, 'e'},  {"target", required_argument, NULL, 't'},
+                                          {"math", required_argument, NULL, 'm'},  {"class", required_argument, NULL, 'c'},
+                                          {"fusion", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.stage = &stages[0]};
+    for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'e':
+            o.stage = NULL;
+            for (int i = 0; i < N_STAGES; i++)
+                if (!strcmp(stages[i].name, optarg)) o.stage = &stages[i];
+            if (!o.stage) return fprintf(stderr, "lfuser-opt: unknown stage '%s'\n", optarg), usage(stderr, 2);
+            break;
+        case 't': o.target = optarg; break;
+        case 'm':
+            if (strcmp(optarg, "exact") && strcmp(optarg, "fast")) return fprintf(stderr, "lfuser-opt: --math is exact or fast, not '%s'\n", optarg), 2;
+            o.math = strcmp(optarg, "fast") ? LFUSER_MATH_EXACT : LFUSER_MATH_FAST;
+            break;
+        case 'c': o.n_class = (uint32_t)strtoul(optarg, NULL, 10); break;
+        case 'f': o.fusion = optarg; break;
+        case 'o': o.output = optarg; break;
+        case 'h': return usage(stdout, 0);
+        default: return usage(stderr, 2);
+        }
+    }
+    if (optind + 1 != argc) return usage(stderr, 2);
+    o.file = argv[optind];
+    FILE *in = strcmp(o.file, "-") ? fopen(o.file, "rb") : stdin;
+    if (!in) return fprintf(stderr, "lfuser-opt: cannot open "), perror(o.file), 1;
+    size_t size;
+    char *text = read_all(in, &size);
+    if (in != stdin) fclose(in);
+    FILE *to = o.output ? fopen(o.output, "wb") : stdout;
+    if (!text || !to) return perror(to ? o.file : o.output), free(text), 1;
+    lfuser_context *context;
+    lfuser_status s = lfuser_context_create(NULL, &context);
+    int status = s ? fail(s) : run(context, &o, text, size, to);
+    lfuser_context_destroy(context);
+    free(text);
+    if (to != stdout && fclose(to)) perror(o.output), status = 1;
+    return status;
+}
