@@ -1,7 +1,5 @@
 // Functions that libclc computes within our limits, each with the mend that its measured holes need. Those that
 // libclc gets wrong beyond a mend have a file of their own.
-//
-// The f32 ones that are computed in double come out correctly rounded but for a handful of arguments.
 #include "internal.h"
 #include "libclc.h"
 
@@ -10,23 +8,17 @@
 // libclc's f64 version loses the sign of zero.
 #define ODD(name)                                                                                                      \
     double lfm_##name##_f64(double x) { return x == 0 ? x : clc_##name##_f64(x); }
-#define BY_DOUBLE(name)                                                                                                \
-    float lfm_##name##_f32(float x) { return (float)lfm_##name##_f64(x); }
-
 PLAIN(acos, double, f64)
 PLAIN(acosh, double, f64)
 PLAIN(asinh, double, f64)
 PLAIN(atanh, double, f64)
 PLAIN(cbrt, double, f64)
-PLAIN(cos, double, f64)
 PLAIN(log, double, f64)
 PLAIN(log10, double, f64)
 PLAIN(log1p, double, f64)
 PLAIN(log2, double, f64)
 ODD(asin)
 ODD(atan)
-ODD(sin)
-ODD(tan)
 
 PLAIN(acos, float, f32)
 PLAIN(acosh, float, f32)
@@ -38,7 +30,6 @@ PLAIN(cbrt, float, f32)
 PLAIN(log10, float, f32)
 PLAIN(log1p, float, f32)
 PLAIN(log2, float, f32)
-BY_DOUBLE(tan)
 
 float lfm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 double lfm_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }

@@ -157,6 +157,19 @@ float lfm_lgamma_f32(float x32) {
     return (float)(LN_PI - clc_log_f64(abs_sin_pi(x).hi) - y);
 }
 
+// The series of the next comment's formula and its 1/(2z), for z >= 16 (f32: 8).
+LFM_INLINE double digamma_series(double z) {
+    double r = 1 / z, w = r * r;
+    double t = -0x1.5995995995996p-6;
+    t = fma64(t, w, 0x1.f07c1f07c1f08p-8);
+    t = fma64(t, w, -0x1.1111111111111p-8);
+    t = fma64(t, w, 0x1.041041041041p-8);
+    t = fma64(t, w, -0x1.1111111111111p-7);
+    t = fma64(t, w, 0x1.5555555555555p-4);
+    t = fma64(t, w, 0.5 * r);
+    return t;
+}
+
 // ψ(x) = ln z - 1/(2z) - sum of B(2k) / (2k·z^2k) - sum of 1/(x+i) up to z = x + n >= 16. Zeros make the sums
 // cancel, so they are double-double as well.
 LFM_INLINE dd digamma_positive(dd x) {
@@ -166,26 +179,13 @@ LFM_INLINE dd digamma_positive(dd x) {
         s = dd_add(s, dd_make(-q, -lost));
         x = dd_add_d(x, 1);
     }
-    double r = 1 / x.hi, w = r * r;
-    double t = -0x1.5995995995996p-6;
-    t = fma64(t, w, 0x1.f07c1f07c1f08p-8);
-    t = fma64(t, w, -0x1.1111111111111p-8);
-    t = fma64(t, w, 0x1.041041041041p-8);
-    t = fma64(t, w, -0x1.1111111111111p-7);
-    t = fma64(t, w, 0x1.5555555555555p-4);
-    t = fma64(t, w, 0.5 * r);
-    return dd_add_d(dd_add(s, lfm_dd_log(x)), -t);
+    return dd_add_d(dd_add(s, lfm_dd_log(x)), -digamma_series(x.hi));
 }
 
-double lfm_digamma_f64(double x) {
-    if (x != x) return x;
-    if (abs64(x) < 0x1p-60) return -1 / x; // ±0: ∓inf
-    if (x > 0x1p60) return x < LFM_INF ? clc_log_f64(x) : x;
-    if (x > 0) return digamma_positive(dd_make(x, 0)).hi;
-    if (is_integer(x)) return LFM_NAN;
-    // ψ(x) = ψ(1-x) - π·cot(πx), and with r = x - round(x): π·cot(πr) = 1/r - r·Σ 2ζ(2k+2)·r^2k. Its poles at
-    // ±1 are taken out of the series, which then converges like 16^-k.
-    double r = x - rint64(x), u = r * r;
+// π·cot(πx) - 1/r for r = x - round(x): -r·Σ 2ζ(2k+2)·r^2k. Its poles at ±1 are taken out of the series, which then
+// converges like 16^-k.
+LFM_INLINE double cot_rest(double r) {
+    double u = r * r;
     double p = 0x1.0000c4ed05ae3p-27;
     p = fma64(p, u, 0x1.0001bb316ccdap-25);
     p = fma64(p, u, 0x1.0003e59ffde12p-23);
@@ -201,7 +201,29 @@ double lfm_digamma_f64(double x) {
     p = fma64(p, u, 0x1.51322ac7d8483p-3);
     p = fma64(p, u, 0x1.4a34cc4a60fa6p+0);
     p += 2 / (1 - u);
-    dd s = dd_add(digamma_positive(dd_sum(1, -x)), dd_neg(dd_recip(r)));
-    return dd_add_d(s, r * p).hi;
+    return -r * p;
 }
-float lfm_digamma_f32(float x) { return (float)lfm_digamma_f64(x); }
+
+double lfm_digamma_f64(double x) {
+    if (x != x) return x;
+    if (abs64(x) < 0x1p-60) return -1 / x; // ±0: ∓inf
+    if (x > 0x1p60) return x < LFM_INF ? clc_log_f64(x) : x;
+    if (x > 0) return digamma_positive(dd_make(x, 0)).hi;
+    if (is_integer(x)) return LFM_NAN;
+    // ψ(x) = ψ(1-x) - π·cot(πx)
+    double r = x - rint64(x);
+    dd s = dd_add(digamma_positive(dd_sum(1, -x)), dd_neg(dd_recip(r)));
+    return dd_add_d(s, -cot_rest(r)).hi;
+}
+
+float lfm_digamma_f32(float x32) {
+    double x = x32;
+    if (x != x) return x32;
+    if (abs64(x) < 0x1p-60) return (float)(-1 / x);
+    if (x > 0x1p60) return x < LFM_INF ? (float)clc_log_f64(x) : x32;
+    if (x < 0 && is_integer(x)) return LFM_NAN32;
+    double s = 0, r = x - rint64(x);
+    if (x < 0) s = -1 / r - cot_rest(r);
+    for (x = x < 0 ? 1 - x : x; x < 8; x += 1) s -= 1 / x;
+    return (float)(s + (clc_log_f64(x) - digamma_series(x)));
+}
