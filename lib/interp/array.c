@@ -4,7 +4,7 @@
 int64_t lf_numel(const lf_array *a) {
     int64_t n = 1;
     for (unsigned i = 0; i < a->rank; i++)
-        if (a->shape[i] == 0) return 0;   // before extents beside it overflow
+        if (a->shape[i] == 0) return 0; // before extents beside it overflow
     for (unsigned i = 0; i < a->rank; i++) n *= a->shape[i];
     return n;
 }
@@ -25,7 +25,8 @@ bool lf_is_contiguous(const lf_array *a) {
 }
 
 // Axes of extent 1 are dropped and axes that follow each other in memory become one, so that inner runs are long.
-void lf_walk_init(lf_walk *w, unsigned bytes, const void *data, unsigned rank, const int64_t *shape, const int64_t *strides) {
+void lf_walk_init(lf_walk *w, unsigned bytes, const void *data, unsigned rank, const int64_t *shape,
+                  const int64_t *strides) {
     w->bytes = bytes;
     w->data = (char *)(uintptr_t)data;
     w->offset = 0;
@@ -74,7 +75,7 @@ static void advance(lf_walk *w, int64_t k) {
     while (w->index[i] == w->shape[i]) {
         w->offset -= w->index[i] * w->strides[i];
         w->index[i] = 0;
-        if (i == 0) return;   // at the end, and so at the beginning again
+        if (i == 0) return; // at the end, and so at the beginning again
         i--;
         w->index[i]++;
         w->offset += w->strides[i];
@@ -83,9 +84,9 @@ static void advance(lf_walk *w, int64_t k) {
 
 void lf_walk_skip(lf_walk *w) { advance(w, 1); }
 
-#define STRIDED(N)                                                                                                     \
-    case N:                                                                                                            \
-        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride * N, from + i * from_stride * N, N);                 \
+#define STRIDED(N)                                                                                                          \
+    case N:                                                                                                                 \
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride * N, from + i * from_stride * N, N);                      \
         return;
 
 static void move_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, unsigned bytes, int64_t n) {
@@ -127,7 +128,7 @@ void lf_walk_write(lf_walk *w, const void *in, int64_t n) {
 }
 
 void lf_copy(lf_walk *to, lf_walk *from, int64_t n) {
-    max_align_t block[LF_BLOCK];   // 16 bytes an element at least
+    max_align_t block[LF_BLOCK]; // 16 bytes an element at least
     for (int64_t done = 0; done < n;) {
         int64_t k = n - done < LF_BLOCK ? n - done : LF_BLOCK;
         lf_walk_read(from, block, k);
@@ -136,9 +137,7 @@ void lf_copy(lf_walk *to, lf_walk *from, int64_t n) {
     }
 }
 
-void lf_fill(void *to, const void *element, unsigned bytes, int64_t n) {
-    move_strided(to, 1, element, 0, bytes, n);
-}
+void lf_fill(void *to, const void *element, unsigned bytes, int64_t n) { move_strided(to, 1, element, 0, bytes, n); }
 
 lf_status lf_contiguous(lf_run *run, const lf_array *a, const void **out_data, void **out_copy) {
     *out_copy = NULL;

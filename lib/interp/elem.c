@@ -8,13 +8,13 @@ static lf_eval_fn *const families[LF_OP_COUNT] = {
 };
 
 typedef struct lf_block {
-    max_align_t bytes[LF_BLOCK];   // LF_BLOCK elements of any dtype (16 bytes at most)
+    max_align_t bytes[LF_BLOCK]; // LF_BLOCK elements of any dtype (16 bytes at most)
 } lf_block;
 
 // One operand of an op on its way through the spans.
 typedef struct lf_source {
-    const lf_array *array;         // NULL: omitted
-    bool constant, direct;         // one element for all; contiguous
+    const lf_array *array; // NULL: omitted
+    bool constant, direct; // one element for all; contiguous
     lf_walk walk;
 } lf_source;
 
@@ -24,10 +24,10 @@ static bool moves_bits(lf_opcode code) {
            code == LF_OP_COMPLEX;
 }
 
-#define CANONICAL(T, NAN_VALUE)                                                                                        \
-    do {                                                                                                               \
-        T *x = span;                                                                                                   \
-        for (size_t i = 0; i < n; i++) x[i] = x[i] != x[i] ? (NAN_VALUE) : x[i];                                       \
+#define CANONICAL(T, NAN_VALUE)                                                                                             \
+    do {                                                                                                                    \
+        T *x = span;                                                                                                        \
+        for (size_t i = 0; i < n; i++) x[i] = x[i] != x[i] ? (NAN_VALUE) : x[i];                                            \
     } while (0)
 
 void lf_canonical_nans(lf_dtype d, void *span, size_t n) {
@@ -36,29 +36,13 @@ void lf_canonical_nans(lf_dtype d, void *span, size_t n) {
     if (lf_dtype_part(d) == LF_F64) CANONICAL(double, (double)NAN);
 }
 
-static void widen_halves(lf_dtype d, const void *src, float *dst, size_t n) {
-    const uint16_t *h = src;
-    if (d == LF_F16)
-        for (size_t i = 0; i < n; i++) dst[i] = lfm_f16_to_f32(h[i]);
-    else
-        for (size_t i = 0; i < n; i++) dst[i] = lfm_bf16_to_f32(h[i]);
-}
-
-static void round_halves(lf_dtype d, const float *src, void *dst, size_t n) {
-    uint16_t *h = dst;
-    if (d == LF_F16)
-        for (size_t i = 0; i < n; i++) h[i] = lfm_f32_to_f16(src[i]);
-    else
-        for (size_t i = 0; i < n; i++) h[i] = lfm_f32_to_bf16(src[i]);
-}
-
 // One span. `widen`: halves are computed in f32 and the result is rounded once. wide[4] is for the result.
 static void eval_span(lf_eval e, lf_eval_fn *family, bool widen, lf_block *wide) {
     lf_dtype out = e.out;
     void *dst = e.dst;
     for (unsigned i = 0; widen && i < 4; i++) {
         if (!e.src[i] || !lf_is_half(e.in[i])) continue;
-        widen_halves(e.in[i], e.src[i], (float *)wide[i].bytes, e.n);
+        lf_widen_halves(e.in[i], e.src[i], (float *)wide[i].bytes, e.n);
         e.src[i] = wide[i].bytes;
         e.in[i] = LF_F32;
     }
@@ -68,7 +52,7 @@ static void eval_span(lf_eval e, lf_eval_fn *family, bool widen, lf_block *wide)
     }
     family(&e);
     if (!moves_bits(e.code)) lf_canonical_nans(e.out, e.dst, e.n);
-    if (e.dst != dst) round_halves(out, e.dst, dst, e.n);
+    if (e.dst != dst) lf_round_halves(out, e.dst, dst, e.n);
 }
 
 static void widen_types(lf_eval *e) {
@@ -84,8 +68,10 @@ static void source_init(lf_source *s, const lf_array *a, int64_t n, lf_block *bl
     for (unsigned i = 0; i < a->rank; i++) all_zero = all_zero && (a->strides[i] == 0 || a->shape[i] == 1);
     s->constant = all_zero || !a->tensor;
     s->direct = !s->constant && lf_is_contiguous(a);
-    if (s->constant) lf_fill(block->bytes, a->data, lf_dtype_bytes(a->dtype), n < LF_BLOCK ? n : LF_BLOCK);
-    else lf_walk_array(&s->walk, a);
+    if (s->constant)
+        lf_fill(block->bytes, a->data, lf_dtype_bytes(a->dtype), n < LF_BLOCK ? n : LF_BLOCK);
+    else
+        lf_walk_array(&s->walk, a);
 }
 
 static const void *source_next(lf_source *s, int64_t done, int64_t n, lf_block *block) {

@@ -33,12 +33,12 @@ static bool eval_mul(const lf_eval *e) {
     }
 }
 
-#define DIV_COMPLEX(ID, T, ...)                                                                                        \
-    case LF_##ID: {                                                                                                    \
-        const T *x = e->src[0], *y = e->src[1];                                                                        \
-        T *r = e->dst;                                                                                                 \
-        for (size_t i = 0; i < e->n; i++) LF_CMATH(div, x[i].re, x[i].im, y[i].re, y[i].im, &r[i].re, &r[i].im);       \
-        return true;                                                                                                   \
+#define DIV_COMPLEX(ID, T, ...)                                                                                             \
+    case LF_##ID: {                                                                                                         \
+        const T *x = e->src[0], *y = e->src[1];                                                                             \
+        T *r = e->dst;                                                                                                      \
+        for (size_t i = 0; i < e->n; i++) LF_CMATH(div, x[i].re, x[i].im, y[i].re, y[i].im, &r[i].re, &r[i].im);            \
+        return true;                                                                                                        \
     }
 
 static bool eval_div(const lf_eval *e) {
@@ -77,8 +77,7 @@ bool lf_eval_abs(const lf_eval *e) {
         LF_EACH_UNSIGNED(LF_CASE1, x)
         LF_EACH_REAL(LF_CASE1, LF_FN(fabs, x))
     case LF_C64: LF_LOOP(lf_c64, float, LF_READ1, lfm_hypot_f32(x.re, x.im))
-    case LF_C128: LF_LOOP(lf_c128, double, LF_READ1, lfm_hypot_f64(x.re, x.im))
-        LF_NO_CASE
+    case LF_C128: LF_LOOP(lf_c128, double, LF_READ1, lfm_hypot_f64(x.re, x.im)) LF_NO_CASE
     }
 }
 
@@ -99,23 +98,25 @@ static bool eval_frac(const lf_eval *e) {
     }
 }
 
-#define ROUNDING(name, function)                                                                                       \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_REAL(LF_CASE1, LF_FN(function, x))                                                                 \
-            LF_NO_CASE                                                                                                 \
-        }                                                                                                              \
+#define ROUNDING(name, function)                                                                                            \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_REAL(LF_CASE1, LF_FN(function, x))                                                                      \
+            LF_NO_CASE                                                                                                      \
+        }                                                                                                                   \
     }
 ROUNDING(ceil, ceil)
 ROUNDING(floor, floor)
 ROUNDING(trunc, trunc)
-ROUNDING(round, rint)   // the rounding mode is to nearest even during a run
+ROUNDING(round, rint) // the rounding mode is to nearest even during a run
 
 bool lf_eval_rounding(const lf_eval *e) {
     if (e->in[0] == LF_BOOL || lf_is_integer(e->in[0])) {
         size_t bytes = e->n * lf_dtype_bytes(e->out);
-        if (e->code == LF_OP_FRAC) memset(e->dst, 0, bytes);
-        else memcpy(e->dst, e->src[0], bytes);
+        if (e->code == LF_OP_FRAC)
+            memset(e->dst, 0, bytes);
+        else
+            memcpy(e->dst, e->src[0], bytes);
         return true;
     }
     switch (e->code) {
@@ -132,7 +133,7 @@ bool lf_eval_relu(const lf_eval *e) {
     switch (e->in[0]) {
         LF_EACH_BOOL(LF_CASE1, x)
         LF_EACH_INT(LF_CASE1, x > 0 ? x : 0)
-        LF_EACH_REAL(LF_CASE1, x != x || x > 0 ? x : 0)   // relu(-0) is max(-0, 0) = +0
+        LF_EACH_REAL(LF_CASE1, x != x || x > 0 ? x : 0) // relu(-0) is max(-0, 0) = +0
         LF_NO_CASE
     }
 }
@@ -142,14 +143,14 @@ bool lf_eval_relu(const lf_eval *e) {
 // fmin, fmax: the other one if one is NaN.
 #define OTHER_OF(pick, x, y) ((x) != (x) ? (y) : (y) != (y) ? (x) : pick(x, y))
 
-#define MINMAX(name, exact, real)                                                                                      \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_BOOL(LF_CASE2, exact)                                                                              \
-            LF_EACH_INT(LF_CASE2, exact)                                                                               \
-            LF_EACH_REAL(LF_CASE2, real)                                                                               \
-            LF_NO_CASE                                                                                                 \
-        }                                                                                                              \
+#define MINMAX(name, exact, real)                                                                                           \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_BOOL(LF_CASE2, exact)                                                                                   \
+            LF_EACH_INT(LF_CASE2, exact)                                                                                    \
+            LF_EACH_REAL(LF_CASE2, real)                                                                                    \
+            LF_NO_CASE                                                                                                      \
+        }                                                                                                                   \
     }
 MINMAX(min, x < y ? x : y, LF_MIN_OF(x, y))
 MINMAX(max, x > y ? x : y, LF_MAX_OF(x, y))
@@ -198,7 +199,7 @@ double lf_fma_odd(double a, double b, double c) {
     double r = fma(a, b, c);
     if (!isfinite(r)) return r;
     double p = a * b, q = fma(a, b, -p);
-    double s = p + c, t = s - p, lost = (p - (s - t)) + (c - t);   // p + c = s + lost
+    double s = p + c, t = s - p, lost = (p - (s - t)) + (c - t); // p + c = s + lost
     double rest = ((s - r) + lost) + q;
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
@@ -224,23 +225,21 @@ bool lf_eval_fma(const lf_eval *e) {
         LF_EACH_INT(LF_CASE3, U(x) * U(y) + U(z))
         LF_EACH_REAL(LF_CASE3, LF_FN(fma, x, y, z))
     case LF_F16:
-    case LF_BF16: return fma_half(e);
-        LF_NO_CASE
+    case LF_BF16: return fma_half(e); LF_NO_CASE
     }
 }
 
 // Step by step. For integers both branches are the same number.
-#define LERP_COMPLEX(ID, T, P)                                                                                         \
-    case LF_##ID: {                                                                                                    \
-        const T *x = e->src[0], *y = e->src[1], *z = e->src[2];                                                        \
-        T *out = e->dst;                                                                                               \
-        for (size_t i = 0; i < e->n; i++) {                                                                            \
-            const T w = z[i], d = LF_C(sub, y[i], x[i]), one = {1, 0};                                                 \
-            const P size = w.re * w.re + w.im * w.im;                                                                  \
-            out[i] = size < (P)0.25 ? LF_C(add, x[i], LF_C(mul, w, d))                                                 \
-                                    : LF_C(sub, y[i], LF_C(mul, d, LF_C(sub, one, w)));                                \
-        }                                                                                                              \
-        return true;                                                                                                   \
+#define LERP_COMPLEX(ID, T, P)                                                                                              \
+    case LF_##ID: {                                                                                                         \
+        const T *x = e->src[0], *y = e->src[1], *z = e->src[2];                                                             \
+        T *out = e->dst;                                                                                                    \
+        for (size_t i = 0; i < e->n; i++) {                                                                                 \
+            const T w = z[i], d = LF_C(sub, y[i], x[i]), one = {1, 0};                                                      \
+            const P size = w.re * w.re + w.im * w.im;                                                                       \
+            out[i] = size < (P)0.25 ? LF_C(add, x[i], LF_C(mul, w, d)) : LF_C(sub, y[i], LF_C(mul, d, LF_C(sub, one, w)));  \
+        }                                                                                                                   \
+        return true;                                                                                                        \
     }
 
 bool lf_eval_lerp(const lf_eval *e) {

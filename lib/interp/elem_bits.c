@@ -36,7 +36,7 @@ bool lf_eval_logical(const lf_eval *e) {
     if (e->in[0] != LF_BOOL) return false;
     switch (e->code) {
     case LF_OP_LNOT: LF_LOOP(uint8_t, uint8_t, LF_READ1, !x)
-    case LF_OP_LAND: LF_LOOP(uint8_t, uint8_t, LF_READ2, x & y)
+    case LF_OP_LAND: LF_LOOP(uint8_t, uint8_t, LF_READ2, x &y)
     case LF_OP_LOR: LF_LOOP(uint8_t, uint8_t, LF_READ2, x | y)
     default: return false;
     }
@@ -49,12 +49,13 @@ static bool shift_counts(const lf_eval *e, uint8_t *counts) {
     unsigned width = 8 * lf_dtype_bytes(e->in[0]);
     uint64_t wide[LF_BLOCK];
     if (!lf_is_integer(e->in[1])) return false;
-    lf_convert(e->in[1], e->src[1], LF_U64, wide, e->n);   // a negative count becomes a huge one
+    lf_convert(e->in[1], e->src[1], LF_U64, wide, e->n); // a negative count becomes a huge one
     for (size_t i = 0; i < e->n; i++) counts[i] = wide[i] < width ? (uint8_t)wide[i] : 64;
     return true;
 }
 
-#define SHIFT(ID, T, ...) case LF_##ID: LF_LOOP(T, T, LF_READ1, (T)(__VA_ARGS__))
+#define SHIFT(ID, T, ...)                                                                                                   \
+    case LF_##ID: LF_LOOP(T, T, LF_READ1, (T)(__VA_ARGS__))
 #define UNSIGNED_OF(x) (U(x) & (UINT64_MAX >> (64 - 8 * sizeof(x))))
 
 bool lf_eval_shift(const lf_eval *e) {
@@ -66,7 +67,7 @@ bool lf_eval_shift(const lf_eval *e) {
             LF_EACH_INT(SHIFT, k[i] == 64 ? 0 : U(x) << k[i])
             LF_NO_CASE
         }
-    case LF_OP_SHR:   // >> of a negative number keeps its sign (gcc, clang)
+    case LF_OP_SHR: // >> of a negative number keeps its sign (gcc, clang)
         switch (e->in[0]) {
             LF_EACH_SIGNED(SHIFT, k[i] == 64 ? (x < 0 ? -1 : 0) : (int64_t)x >> k[i])
             LF_EACH_UNSIGNED(SHIFT, k[i] == 64 ? 0 : U(x) >> k[i])
@@ -84,7 +85,7 @@ bool lf_eval_shift(const lf_eval *e) {
 // ---- Comparisons ----------------------------------------------------------------------------------------------------
 
 // Integers of different dtypes by their true values.
-#define WIDE_CASE(ID, T, ...)                                                                                          \
+#define WIDE_CASE(ID, T, ...)                                                                                               \
     case LF_##ID: return ((const T *)src)[i];
 static __int128 wide_integer(lf_dtype d, const void *src, size_t i) {
     switch (d) {
@@ -114,14 +115,14 @@ static bool compare_mixed(const lf_eval *e) {
     return true;
 }
 
-#define COMPARE(name, operator)                                                                                        \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_BOOL(LF_CASE2_BOOL, x operator y)                                                                  \
-            LF_EACH_INT(LF_CASE2_BOOL, x operator y)                                                                   \
-            LF_EACH_REAL(LF_CASE2_BOOL, x operator y)                                                                  \
-            LF_NO_CASE                                                                                                 \
-        }                                                                                                              \
+#define COMPARE(name, operator)                                                                                             \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_BOOL(LF_CASE2_BOOL, x operator y)                                                                       \
+            LF_EACH_INT(LF_CASE2_BOOL, x operator y)                                                                        \
+            LF_EACH_REAL(LF_CASE2_BOOL, x operator y)                                                                       \
+            LF_NO_CASE                                                                                                      \
+        }                                                                                                                   \
     }
 COMPARE(eq, ==)
 COMPARE(ne, !=)

@@ -12,17 +12,17 @@ typedef union lf_wide {
     double f[PIECE];
 } lf_wide;
 
-#define WIDEN(ID, T, member, KIND)                                                                                     \
-    case LF_##ID: {                                                                                                    \
-        const T *x = src;                                                                                              \
-        for (size_t i = 0; i < n; i++) w->member[i] = x[i];                                                            \
-        return KIND;                                                                                                   \
+#define WIDEN(ID, T, member, KIND)                                                                                          \
+    case LF_##ID: {                                                                                                         \
+        const T *x = src;                                                                                                   \
+        for (size_t i = 0; i < n; i++) w->member[i] = x[i];                                                                 \
+        return KIND;                                                                                                        \
     }
-#define WIDEN_HALF(ID, convert)                                                                                        \
-    case LF_##ID: {                                                                                                    \
-        const uint16_t *x = src;                                                                                       \
-        for (size_t i = 0; i < n; i++) w->f[i] = convert(x[i]);                                                        \
-        return WIDE_F64;                                                                                               \
+#define WIDEN_HALF(ID, convert)                                                                                             \
+    case LF_##ID: {                                                                                                         \
+        const uint16_t *x = src;                                                                                            \
+        for (size_t i = 0; i < n; i++) w->f[i] = convert(x[i]);                                                             \
+        return WIDE_F64;                                                                                                    \
     }
 
 static lf_wide_kind widen(lf_dtype from, const void *src, size_t n, lf_wide *w) {
@@ -37,11 +37,11 @@ static lf_wide_kind widen(lf_dtype from, const void *src, size_t n, lf_wide *w) 
     }
 }
 
-#define NARROW(ID, T, expression)                                                                                      \
-    case LF_##ID: {                                                                                                    \
-        T *y = dst;                                                                                                    \
-        for (size_t i = 0; i < n; i++) y[i] = (T)(expression);                                                         \
-        return;                                                                                                        \
+#define NARROW(ID, T, expression)                                                                                           \
+    case LF_##ID: {                                                                                                         \
+        T *y = dst;                                                                                                         \
+        for (size_t i = 0; i < n; i++) y[i] = (T)(expression);                                                              \
+        return;                                                                                                             \
     }
 
 static void narrow_i64(const int64_t *x, lf_dtype to, void *dst, size_t n) {
@@ -67,11 +67,12 @@ static void narrow_u64(const uint64_t *x, lf_dtype to, void *dst, size_t n) {
 }
 
 // Truncates; saturates; NaN gives 0. The greatest i64 and u64 round up to 2^63 and 2^64, which do not fit: so >=.
-#define SATURATE(ID, T, least, greatest)                                                                               \
-    NARROW(ID, T, x[i] != x[i]                  ? 0                                                                    \
-                  : x[i] <= (double)(least)     ? (T)(least)                                                           \
-                  : x[i] >= (double)(greatest)  ? (T)(greatest)                                                        \
-                                                : (T)x[i])
+#define SATURATE(ID, T, least, greatest)                                                                                    \
+    NARROW(ID, T,                                                                                                           \
+           x[i] != x[i]                 ? 0                                                                                 \
+           : x[i] <= (double)(least)    ? (T)(least)                                                                        \
+           : x[i] >= (double)(greatest) ? (T)(greatest)                                                                     \
+                                        : (T)x[i])
 
 static void narrow_f64(const double *x, lf_dtype to, void *dst, size_t n) {
     switch (to) {
@@ -99,9 +100,12 @@ static void convert_real(lf_dtype from, const void *src, lf_dtype to, void *dst,
         size_t k = n - done < PIECE ? n - done : PIECE;
         lf_wide_kind kind = widen(from, in + done * lf_dtype_bytes(from), k, &w);
         void *to_here = out + done * lf_dtype_bytes(to);
-        if (kind == WIDE_I64) narrow_i64(w.i, to, to_here, k);
-        else if (kind == WIDE_U64) narrow_u64(w.u, to, to_here, k);
-        else narrow_f64(w.f, to, to_here, k);
+        if (kind == WIDE_I64)
+            narrow_i64(w.i, to, to_here, k);
+        else if (kind == WIDE_U64)
+            narrow_u64(w.u, to, to_here, k);
+        else
+            narrow_f64(w.f, to, to_here, k);
     }
 }
 
@@ -118,10 +122,30 @@ static void convert_from_complex(lf_dtype from, const char *src, lf_dtype to, ch
     }
 }
 
+void lf_widen_halves(lf_dtype d, const void *src, float *dst, size_t n) {
+    const uint16_t *h = src;
+    if (d == LF_F16)
+        for (size_t i = 0; i < n; i++) dst[i] = lfm_f16_to_f32(h[i]);
+    else
+        for (size_t i = 0; i < n; i++) dst[i] = lfm_bf16_to_f32(h[i]);
+}
+
+void lf_round_halves(lf_dtype d, const float *src, void *dst, size_t n) {
+    uint16_t *h = dst;
+    if (d == LF_F16)
+        for (size_t i = 0; i < n; i++) h[i] = lfm_f32_to_f16(src[i]);
+    else
+        for (size_t i = 0; i < n; i++) h[i] = lfm_f32_to_bf16(src[i]);
+}
+
 void lf_convert(lf_dtype from, const void *src, lf_dtype to, void *dst, size_t n) {
-    if (n == 0) return;   // and there need not be memory
+    if (n == 0) return; // and there need not be memory
     if (from == to) {
         memcpy(dst, src, n * lf_dtype_bytes(from));
+    } else if (lf_is_half(from) && to == LF_F32) { // the same as below, but faster
+        lf_widen_halves(from, src, dst, n);
+    } else if (from == LF_F32 && lf_is_half(to)) {
+        lf_round_halves(to, src, dst, n);
     } else if (lf_is_complex(from) && lf_is_complex(to)) {
         convert_real(lf_dtype_part(from), src, lf_dtype_part(to), dst, 2 * n);
     } else if (lf_is_complex(from)) {
@@ -155,23 +179,23 @@ static bool fill_bool(const lf_eval *e, bool value) {
     return true;
 }
 
-#define PREDICATE(ID, T, expression)                                                                                   \
-    case LF_##ID: {                                                                                                    \
-        const T *a = e->src[0];                                                                                        \
-        uint8_t *y = e->dst;                                                                                           \
-        for (size_t i = 0; i < e->n; i++) {                                                                            \
-            const T x = a[i];                                                                                          \
-            y[i] = (expression);                                                                                       \
-        }                                                                                                              \
-        return true;                                                                                                   \
+#define PREDICATE(ID, T, expression)                                                                                        \
+    case LF_##ID: {                                                                                                         \
+        const T *a = e->src[0];                                                                                             \
+        uint8_t *y = e->dst;                                                                                                \
+        for (size_t i = 0; i < e->n; i++) {                                                                                 \
+            const T x = a[i];                                                                                               \
+            y[i] = (expression);                                                                                            \
+        }                                                                                                                   \
+        return true;                                                                                                        \
     }
-#define REAL_PREDICATE(name, real, complex)                                                                            \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_REAL(PREDICATE, real)                                                                              \
-            LF_EACH_COMPLEX(PREDICATE, complex)                                                                        \
-        default: return false;                                                                                         \
-        }                                                                                                              \
+#define REAL_PREDICATE(name, real, complex)                                                                                 \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_REAL(PREDICATE, real)                                                                                   \
+            LF_EACH_COMPLEX(PREDICATE, complex)                                                                             \
+        default: return false;                                                                                              \
+        }                                                                                                                   \
     }
 #define INFINITE(x) ((x) == (double)INFINITY || (x) == -(double)INFINITY)
 #define FINITE(x) ((x) - (x) == 0)
@@ -206,19 +230,27 @@ bool lf_eval_predicate(const lf_eval *e) {
 
 // ---- Parts of complex numbers; real dtypes count as complex numbers with imaginary part 0 ---------------------------
 
-#define PART(ID, T, R, expression)                                                                                     \
-    case LF_##ID: {                                                                                                    \
-        const T *a = e->src[0];                                                                                        \
-        R *y = e->dst;                                                                                                 \
-        for (size_t i = 0; i < e->n; i++) {                                                                            \
-            const T x = a[i];                                                                                          \
-            y[i] = expression;                                                                                         \
-        }                                                                                                              \
-        return true;                                                                                                   \
+#define PART(ID, T, R, expression)                                                                                          \
+    case LF_##ID: {                                                                                                         \
+        const T *a = e->src[0];                                                                                             \
+        R *y = e->dst;                                                                                                      \
+        for (size_t i = 0; i < e->n; i++) {                                                                                 \
+            const T x = a[i];                                                                                               \
+            y[i] = expression;                                                                                              \
+        }                                                                                                                   \
+        return true;                                                                                                        \
     }
 
 // The angle of a real number is 0 or π, also for -0; NaN stays.
-static bool eval_angle(const lf_eval *e) {
+static bool eval_angle(const lf_eval *given) {
+    lf_eval converted = *given;
+    const lf_eval *e = &converted;
+    double numbers[LF_BLOCK];
+    if ((given->in[0] == LF_BOOL || lf_is_integer(given->in[0])) && lf_is_float(given->out)) {
+        lf_convert(given->in[0], given->src[0], given->out, numbers, given->n);
+        converted.src[0] = numbers;
+        converted.in[0] = given->out;
+    }
     switch (e->in[0]) {
         PART(F32, float, float, x != x ? x : x < 0 ? 3.14159265358979323846f : 0.0f)
         PART(F64, double, double, x != x ? x : x < 0 ? 3.14159265358979323846 : 0.0)
@@ -235,8 +267,10 @@ static bool eval_part(const lf_eval *e) {
         PART(C128, lf_c128, double, im ? x.im : x.re)
     default: break;
     }
-    if (im) memset(e->dst, 0, e->n * lf_dtype_bytes(e->out));
-    else memcpy(e->dst, e->src[0], e->n * lf_dtype_bytes(e->out));
+    if (im)
+        memset(e->dst, 0, e->n * lf_dtype_bytes(e->out));
+    else
+        memcpy(e->dst, e->src[0], e->n * lf_dtype_bytes(e->out));
     return true;
 }
 
@@ -248,12 +282,12 @@ static bool eval_conj(const lf_eval *e) {
     }
 }
 
-#define JOIN(ID, T, R)                                                                                                 \
-    case LF_##ID: {                                                                                                    \
-        const T *a = e->src[0], *b = e->src[1];                                                                        \
-        R *y = e->dst;                                                                                                 \
-        for (size_t i = 0; i < e->n; i++) y[i] = (R){a[i], b[i]};                                                      \
-        return true;                                                                                                   \
+#define JOIN(ID, T, R)                                                                                                      \
+    case LF_##ID: {                                                                                                         \
+        const T *a = e->src[0], *b = e->src[1];                                                                             \
+        R *y = e->dst;                                                                                                      \
+        for (size_t i = 0; i < e->n; i++) y[i] = (R){a[i], b[i]};                                                           \
+        return true;                                                                                                        \
     }
 
 bool lf_eval_complex_part(const lf_eval *e) {

@@ -30,12 +30,12 @@ static const lf_function *find_function(lf_opcode code, bool complex) {
     return NULL;
 }
 
-#define COMPLEX_FUNCTION(ID, T, function)                                                                              \
-    case LF_##ID: {                                                                                                    \
-        const T *a = e->src[0];                                                                                        \
-        T *r = e->dst;                                                                                                 \
-        for (size_t i = 0; i < e->n; i++) (function)(a[i].re, a[i].im, &r[i].re, &r[i].im);                            \
-        return true;                                                                                                   \
+#define COMPLEX_FUNCTION(ID, T, function)                                                                                   \
+    case LF_##ID: {                                                                                                         \
+        const T *a = e->src[0];                                                                                             \
+        T *r = e->dst;                                                                                                      \
+        for (size_t i = 0; i < e->n; i++) (function)(a[i].re, a[i].im, &r[i].re, &r[i].im);                                 \
+        return true;                                                                                                        \
     }
 
 static bool eval_function(const lf_eval *e, const lf_function *f) {
@@ -75,12 +75,12 @@ bool lf_eval_reciprocal(const lf_eval *e) {
 
 // ---- Activations: their formulas step by step, each step rounded to the type ----------------------------------------
 
-#define ACTIVATION(name, formula)                                                                                      \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_REAL(LF_CASE1, formula)                                                                            \
-            LF_NO_CASE                                                                                                 \
-        }                                                                                                              \
+#define ACTIVATION(name, formula)                                                                                           \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_REAL(LF_CASE1, formula)                                                                                 \
+            LF_NO_CASE                                                                                                      \
+        }                                                                                                                   \
     }
 // A constant of the formula, rounded once to the type of x.
 #define CONSTANT(x, digits) _Generic((x), float: digits##f, double: digits)
@@ -89,9 +89,9 @@ bool lf_eval_reciprocal(const lf_eval *e) {
 // Fused operands: fma(0.044715·(x·x), x, x).
 #define GELU_INNER(x) LF_FN(fma, CONSTANT(x, 0.044715) * ((x) * (x)), x, x)
 
-ACTIVATION(silu, x * LF_MATH(sigmoid, x))
-ACTIVATION(gelu, (CONSTANT(x, 0.5) * x) * LF_MATH(erfc, -x * ROOT_HALF(x)))
-ACTIVATION(gelu_tanh, x * LF_MATH(sigmoid, TWO_ROOT_2_BY_PI(x) * GELU_INNER(x)))
+ACTIVATION(silu, x *LF_MATH(sigmoid, x))
+ACTIVATION(gelu, (CONSTANT(x, 0.5) * x) * LF_MATH(erfc, -x *ROOT_HALF(x)))
+ACTIVATION(gelu_tanh, x *LF_MATH(sigmoid, TWO_ROOT_2_BY_PI(x) * GELU_INNER(x)))
 ACTIVATION(softplus, x > 20 ? x : LF_MATH(log1p, LF_MATH(exp, x)))
 
 bool lf_eval_activation(const lf_eval *e) {
@@ -126,7 +126,7 @@ bool lf_eval_activation(const lf_eval *e) {
 #define SIGNS_DIFFER(x, y) (((x) < 0) != ((y) < 0))
 #define FLOOR_SIGNED(x, y) (TRUNC_SIGNED(x, y) - ((y) != 0 && REM_SIGNED(x, y) != 0 && SIGNS_DIFFER(x, y)))
 #define CEIL_SIGNED(x, y) (TRUNC_SIGNED(x, y) + ((y) != 0 && REM_SIGNED(x, y) != 0 && !SIGNS_DIFFER(x, y)))
-#define MOD_SIGNED(x, y)                                                                                               \
+#define MOD_SIGNED(x, y)                                                                                                    \
     ((y) != 0 && REM_SIGNED(x, y) != 0 && SIGNS_DIFFER(x, y) ? U(REM_SIGNED(x, y)) + U(y) : U(REM_SIGNED(x, y)))
 #define TRUNC_UNSIGNED(x, y) ((y) == 0 ? U(-1) : U((x) / (y)))
 #define REM_UNSIGNED(x, y) ((y) == 0 ? (x) : (x) % (y))
@@ -136,32 +136,32 @@ typedef enum lf_way { DOWN, TOWARD_ZERO, UP } lf_way;
 
 // Floats: m = fmod(a, b), q = (a - m) / b, adjusted by 1 where the signs ask for it, rounded to the nearest integer (even on a
 // tie). A zero takes the sign of the quotient; b = 0 gives a / b.
-#define DEFINE_QUOTIENT(T, suffix)                                                                                     \
-    static T quotient_##suffix(T a, T b, lf_way way) {                                                                 \
-        if (b == 0) return a / b;                                                                                      \
-        T m = lfm_fmod_##suffix(a, b), q = (a - m) / b;                                                                \
-        bool same = (m < 0) == (b < 0);                                                                                \
-        if (m != 0 && way == DOWN && !same) q -= 1;                                                                    \
-        if (m != 0 && way == UP && same) q += 1;                                                                       \
-        q = LF_FN(rint, q);                                                                                            \
-        return q == 0 ? LF_FN(copysign, (T)0, LF_FN(copysign, (T)1, a) * LF_FN(copysign, (T)1, b)) : q;                \
-    }                                                                                                                  \
-    static T mod_##suffix(T a, T b) {                                                                                  \
-        T m = lfm_fmod_##suffix(a, b);                                                                                 \
-        if (m == 0) return LF_FN(copysign, (T)0, b);                                                                   \
-        return (m < 0) != (b < 0) ? m + b : m;                                                                         \
+#define DEFINE_QUOTIENT(T, suffix)                                                                                          \
+    static T quotient_##suffix(T a, T b, lf_way way) {                                                                      \
+        if (b == 0) return a / b;                                                                                           \
+        T m = lfm_fmod_##suffix(a, b), q = (a - m) / b;                                                                     \
+        bool same = (m < 0) == (b < 0);                                                                                     \
+        if (m != 0 && way == DOWN && !same) q -= 1;                                                                         \
+        if (m != 0 && way == UP && same) q += 1;                                                                            \
+        q = LF_FN(rint, q);                                                                                                 \
+        return q == 0 ? LF_FN(copysign, (T)0, LF_FN(copysign, (T)1, a) * LF_FN(copysign, (T)1, b)) : q;                     \
+    }                                                                                                                       \
+    static T mod_##suffix(T a, T b) {                                                                                       \
+        T m = lfm_fmod_##suffix(a, b);                                                                                      \
+        if (m == 0) return LF_FN(copysign, (T)0, b);                                                                        \
+        return (m < 0) != (b < 0) ? m + b : m;                                                                              \
     }
 DEFINE_QUOTIENT(float, f32)
 DEFINE_QUOTIENT(double, f64)
 
-#define DIVISION(name, for_signed, for_unsigned, real)                                                                 \
-    static bool eval_##name(const lf_eval *e) {                                                                        \
-        switch (e->in[0]) {                                                                                            \
-            LF_EACH_SIGNED(LF_CASE2, for_signed)                                                                       \
-            LF_EACH_UNSIGNED(LF_CASE2, for_unsigned)                                                                   \
-            LF_EACH_REAL(LF_CASE2, real)                                                                               \
-            LF_NO_CASE                                                                                                 \
-        }                                                                                                              \
+#define DIVISION(name, for_signed, for_unsigned, real)                                                                      \
+    static bool eval_##name(const lf_eval *e) {                                                                             \
+        switch (e->in[0]) {                                                                                                 \
+            LF_EACH_SIGNED(LF_CASE2, for_signed)                                                                            \
+            LF_EACH_UNSIGNED(LF_CASE2, for_unsigned)                                                                        \
+            LF_EACH_REAL(LF_CASE2, real)                                                                                    \
+            LF_NO_CASE                                                                                                      \
+        }                                                                                                                   \
     }
 #define QUOTIENT(way) _Generic(x, float: quotient_f32, default: quotient_f64)(x, y, way)
 #define MODULO _Generic(x, float: mod_f32, default: mod_f64)(x, y)
@@ -197,12 +197,12 @@ static uint64_t power_signed(int64_t base, int64_t exponent) {
     return base == 1 ? 1 : base == -1 ? (exponent & 1 ? U(-1) : 1) : 0;
 }
 
-#define POW_COMPLEX(ID, T, ...)                                                                                        \
-    case LF_##ID: {                                                                                                    \
-        const T *x = e->src[0], *y = e->src[1];                                                                        \
-        T *r = e->dst;                                                                                                 \
-        for (size_t i = 0; i < e->n; i++) LF_CMATH(pow, x[i].re, x[i].im, y[i].re, y[i].im, &r[i].re, &r[i].im);       \
-        return true;                                                                                                   \
+#define POW_COMPLEX(ID, T, ...)                                                                                             \
+    case LF_##ID: {                                                                                                         \
+        const T *x = e->src[0], *y = e->src[1];                                                                             \
+        T *r = e->dst;                                                                                                      \
+        for (size_t i = 0; i < e->n; i++) LF_CMATH(pow, x[i].re, x[i].im, y[i].re, y[i].im, &r[i].re, &r[i].im);            \
+        return true;                                                                                                        \
     }
 
 bool lf_eval_pow(const lf_eval *e) {
@@ -252,7 +252,8 @@ static bool ldexp_floats(const lf_eval *e) {
     return true;
 }
 
-#define LDEXP(ID, T, suffix) case LF_##ID: LF_LOOP(T, T, LF_READ1, lfm_ldexp_##suffix(x, n[i]))
+#define LDEXP(ID, T, suffix)                                                                                                \
+    case LF_##ID: LF_LOOP(T, T, LF_READ1, lfm_ldexp_##suffix(x, n[i]))
 
 // The exponent has a dtype of its own and counts at its own value. Halves with an integer exponent go through f32, where the
 // result is exact unless it rounds to 0 or infinity anyway.
@@ -260,7 +261,7 @@ bool lf_eval_ldexp(const lf_eval *e) {
     int64_t n[LF_BLOCK];
     if (!lf_is_integer(e->in[1]) && e->in[1] != LF_BOOL) return ldexp_floats(e);
     lf_convert(e->in[1], e->src[1], LF_I64, n, e->n);
-    if (e->in[1] == LF_U64)   // beyond i64 it makes no difference how far
+    if (e->in[1] == LF_U64) // beyond i64 it makes no difference how far
         for (size_t i = 0; i < e->n; i++) n[i] = n[i] < 0 ? INT64_MAX : n[i];
     switch (e->in[0]) {
         LDEXP(F32, float, f32)

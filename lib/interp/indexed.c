@@ -58,7 +58,7 @@ lf_status lf_indexed_stack(lf_run *run, const lf_op *op) {
     LF_TRY(lf_new_result(run, op, 0, &y));
     for (unsigned i = 0; i < op->n_operands; i++) {
         lf_array to = part_of(y, (unsigned)op->axis, i, 1);
-        copy_array(&to, lf_array_of(run, op->operands[i]));   // an axis of extent 1 more does not change the order
+        copy_array(&to, lf_array_of(run, op->operands[i])); // an axis of extent 1 more does not change the order
     }
     return NULL;
 }
@@ -95,7 +95,7 @@ lf_status lf_indexed_roll(lf_run *run, const lf_op *op) {
         for (unsigned a = 0; a < x->rank; a++) {
             int64_t n = x->shape[a], by = lf_integer(run, op->extra[a], 0) % n;
             if (by < 0) by += n;
-            bool tail = parts >> a & 1;   // the last `by` elements go to the front
+            bool tail = parts >> a & 1; // the last `by` elements go to the front
             from = part_of(&from, a, tail ? n - by : 0, tail ? by : n - by);
             to = part_of(&to, a, tail ? 0 : by, tail ? by : n - by);
         }
@@ -200,8 +200,10 @@ lf_status lf_indexed_gather(lf_run *run, const lf_op *op) {
     lf_walk_init(&w, bytes, x->data, x->rank, y->shape, strides);
     char *to = y->data;
     for (int64_t i = 0, n = lf_numel(y); i < n && !s; i++, lf_walk_skip(&w), to += bytes) {
-        if (places[i] < 0) memset(to, 0, bytes);
-        else memcpy(to, w.data + (w.offset + places[i] * x->strides[axis]) * bytes, bytes);
+        if (places[i] < 0)
+            memset(to, 0, bytes);
+        else
+            memcpy(to, w.data + (w.offset + places[i] * x->strides[axis]) * bytes, bytes);
     }
     lf_free(run->allocator, places);
     return s;
@@ -252,20 +254,20 @@ lf_status lf_indexed_eye(lf_run *run, const lf_op *op) {
     return NULL;
 }
 
-#define IOTA_INT(ID, T, ...)                                                                                           \
-    case LF_##ID: {                                                                                                    \
-        T *to = y->data;                                                                                               \
-        const T first = *(const T *)start, by = *(const T *)step;                                                      \
-        for (int64_t i = 0; i < n; i++) to[i] = (T)((uint64_t)first + (uint64_t)i * (uint64_t)by);                     \
-        return NULL;                                                                                                   \
+#define IOTA_INT(ID, T, ...)                                                                                                \
+    case LF_##ID: {                                                                                                         \
+        T *to = y->data;                                                                                                    \
+        const T first = *(const T *)start, by = *(const T *)step;                                                           \
+        for (int64_t i = 0; i < n; i++) to[i] = (T)((uint64_t)first + (uint64_t)i * (uint64_t)by);                          \
+        return NULL;                                                                                                        \
     }
 // Choice: fma(i, step, start) with the true i, rounded once to the dtype, halves included.
-#define IOTA_NARROW(ID, T, widen, narrow)                                                                              \
-    case LF_##ID: {                                                                                                    \
-        T *to = y->data;                                                                                               \
-        const double first = (double)widen(*(const T *)start), by = (double)widen(*(const T *)step);                   \
-        for (int64_t i = 0; i < n; i++) to[i] = narrow(lf_fma_odd((double)i, by, first));                              \
-        break;                                                                                                         \
+#define IOTA_NARROW(ID, T, widen, narrow)                                                                                   \
+    case LF_##ID: {                                                                                                         \
+        T *to = y->data;                                                                                                    \
+        const double first = (double)widen(*(const T *)start), by = (double)widen(*(const T *)step);                        \
+        for (int64_t i = 0; i < n; i++) to[i] = narrow(lf_fma_odd((double)i, by, first));                                   \
+        break;                                                                                                              \
     }
 
 lf_status lf_indexed_iota(lf_run *run, const lf_op *op) {

@@ -13,15 +13,15 @@ typedef struct lf_buffer {
 // What a value of the graph is while running; index: value id.
 typedef struct lf_slot {
     lf_array array;
-    lf_buffer *buffer;  // owned share; NULL: scalars and the caller's memory
-    lf_scalar scalar;   // where a scalar's array.data points
-    uint32_t uses;      // ops and outputs that have not read it yet
+    lf_buffer *buffer; // owned share; NULL: scalars and the caller's memory
+    lf_scalar scalar;  // where a scalar's array.data points
+    uint32_t uses;     // ops and outputs that have not read it yet
     bool ready;
 } lf_slot;
 
 typedef struct lf_run {
     const lf_graph *graph;
-    const lf_array *args;   // as the caller gave them
+    const lf_array *args; // as the caller gave them
     const lf_allocator *allocator;
     lf_slot *slots;
     char *index_error;
@@ -37,7 +37,7 @@ lf_status lf_new_result(lf_run *run, const lf_op *op, unsigned i, lf_array **out
 lf_status lf_shape_of(lf_run *run, const lf_op *op, const lf_value *v, lf_array *out_array) LF_MUST_USE;
 // Memory for one op's own use; lf_free(run->allocator, …).
 lf_status lf_scratch(lf_run *run, size_t count, size_t bytes, void *out_pointer) LF_MUST_USE;
-lf_status lf_refuse(lf_run *run, const lf_op *op) LF_MUST_USE;   // no case for these dtypes: the builder let something pass
+lf_status lf_refuse(lf_run *run, const lf_op *op) LF_MUST_USE; // no case for these dtypes: the builder let something pass
 // Keeps the first. `extent`: what the index was held against.
 lf_status lf_note_index(lf_run *run, const lf_op *op, int64_t index, int64_t extent) LF_MUST_USE;
 
@@ -48,21 +48,21 @@ enum { LF_WALK_RANK = 2 * LF_MAX_RANK, LF_BLOCK = 512 };
 typedef struct lf_walk {
     unsigned rank, bytes;
     int64_t shape[LF_WALK_RANK], strides[LF_WALK_RANK], index[LF_WALK_RANK];
-    int64_t offset;   // of the next element, in elements
+    int64_t offset; // of the next element, in elements
     char *data;
 } lf_walk;
 
 // Products of extents beside an extent of 0, and strides of axes that nobody walks, may be anything.
 static inline int64_t lf_wrapping_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 int64_t lf_numel(const lf_array *a);
-void lf_set_contiguous(lf_array *a);                          // row-major strides for its shape
+void lf_set_contiguous(lf_array *a); // row-major strides for its shape
 bool lf_is_contiguous(const lf_array *a);
 void lf_walk_init(lf_walk *w, unsigned bytes, const void *data, unsigned rank, const int64_t *shape, const int64_t *strides);
 void lf_walk_array(lf_walk *w, const lf_array *a);
-void lf_walk_lanes(lf_walk *w, const lf_array *a, unsigned axis);   // with that axis innermost
-void lf_walk_read(lf_walk *w, void *out, int64_t n);          // the next n elements into a span
+void lf_walk_lanes(lf_walk *w, const lf_array *a, unsigned axis); // with that axis innermost
+void lf_walk_read(lf_walk *w, void *out, int64_t n);              // the next n elements into a span
 void lf_walk_write(lf_walk *w, const void *in, int64_t n);
-void lf_walk_skip(lf_walk *w);                                // one element
+void lf_walk_skip(lf_walk *w); // one element
 void lf_copy(lf_walk *to, lf_walk *from, int64_t n);
 void lf_fill(void *to, const void *element, unsigned bytes, int64_t n);
 static inline void *lf_at(const lf_array *a, int64_t offset) {
@@ -76,11 +76,11 @@ lf_status lf_contiguous(lf_run *run, const lf_array *a, const void **out_data, v
 typedef struct lf_eval {
     lf_opcode code;
     lf_dtype in[4], out;
-    const void *src[4];   // NULL: omitted
+    const void *src[4]; // NULL: omitted
     void *dst;
-    size_t n;             // at most LF_BLOCK
-    double number;        // op->number
-    bool flag;            // op->flag
+    size_t n;      // at most LF_BLOCK
+    double number; // op->number
+    bool flag;     // op->flag
 } lf_eval;
 
 // False when the family has no case for these dtypes. With halves it is then asked again in f32, and the result is rounded.
@@ -92,6 +92,8 @@ lf_status lf_run_elem(lf_run *run, const lf_op *op) LF_MUST_USE;
 
 // Conversion of spans, as `cast` does it.
 void lf_convert(lf_dtype from, const void *src, lf_dtype to, void *dst, size_t n);
+void lf_widen_halves(lf_dtype d, const void *src, float *dst, size_t n);
+void lf_round_halves(lf_dtype d, const float *src, void *dst, size_t n);
 // Computed NaNs have the canonical bits, so that a bitcast may just move bits (language.md section 4).
 void lf_canonical_nans(lf_dtype d, void *span, size_t n);
 

@@ -54,8 +54,10 @@ lf_status lf_shape_of(lf_run *run, const lf_op *op, const lf_value *v, lf_array 
         if (a->shape[i] < 0)
             return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "%s: negative size %" PRId64,
                                lf_op_info_of(op->code)->name, a->shape[i]);
-        if (a->shape[i] == 0) empty = true;
-        else fits = !__builtin_mul_overflow(pitch, a->shape[i], &pitch) && fits;
+        if (a->shape[i] == 0)
+            empty = true;
+        else
+            fits = !__builtin_mul_overflow(pitch, a->shape[i], &pitch) && fits;
         if (!fits) pitch = INT64_MAX;
     }
     if (empty || (fits && pitch <= INT64_MAX / 64)) return NULL;
@@ -104,8 +106,8 @@ static lf_status check_argument(lf_run *run, uint32_t i, const lf_array *arg) {
         return lf_error_at(a, LF_INVALID_ARGUMENT, place, "argument %" PRIu32 " (%%%s): expected %s, found %s", i, name,
                            kind_name(t->tensor), kind_name(arg->tensor));
     if (arg->dtype != t->dtype)
-        return lf_error_at(a, LF_INVALID_ARGUMENT, place, "argument %" PRIu32 " (%%%s): expected dtype %s, found %s", i, name,
-                           lf_dtype_name(t->dtype),
+        return lf_error_at(a, LF_INVALID_ARGUMENT, place, "argument %" PRIu32 " (%%%s): expected dtype %s, found %s", i,
+                           name, lf_dtype_name(t->dtype),
                            arg->dtype > LF_NO_DTYPE && arg->dtype < LF_DTYPE_COUNT ? lf_dtype_name(arg->dtype) : "no dtype");
     if (arg->rank != t->rank)
         return lf_error_at(a, LF_INVALID_ARGUMENT, place, "argument %" PRIu32 " (%%%s): expected rank %u, found rank %u", i,
@@ -129,8 +131,8 @@ static lf_status check_argument(lf_run *run, uint32_t i, const lf_array *arg) {
 static lf_status bind_arguments(lf_run *run, const lf_array *args, size_t n_args) {
     const lf_graph *g = run->graph;
     if (n_args != g->n_params)
-        return lf_error(run->allocator, LF_INVALID_ARGUMENT, "@%s has %" PRIu32 " parameters, %zu arguments are given", g->name,
-                        g->n_params, n_args);
+        return lf_error(run->allocator, LF_INVALID_ARGUMENT, "@%s has %" PRIu32 " parameters, %zu arguments are given",
+                        g->name, g->n_params, n_args);
     for (uint32_t i = 0; i < g->n_params; i++) {
         lf_slot *slot = lf_slot_of(run, g->params[i]);
         LF_TRY(check_argument(run, i, &args[i]));
@@ -192,7 +194,7 @@ static int64_t pitch_of(const lf_run *run, const lf_value *param, unsigned axis)
 }
 
 static lf_status run_internal(lf_run *run, const lf_op *op) {
-    if (op->code == LF_OP_PARAM) return NULL;   // bound already
+    if (op->code == LF_OP_PARAM) return NULL; // bound already
     if (op->code == LF_OP_CHECK) {
         const lf_slot *condition = lf_slot_of(run, op->operands[0]);
         return condition->scalar.u8 ? NULL : failed_check(run, op);
@@ -354,7 +356,9 @@ lf_status lf_interp_run(const lf_graph *g, const lf_array *args, size_t n_args, 
     for (uint32_t i = 0; run.slots && i < g->n_values; i++) drop(&run, &run.slots[i]);
     lf_free(a, run.slots);
     lf_free(a, run.index_error);
-    if (s) lf_interp_result_destroy(r);
-    else *out_result = r;
+    if (s)
+        lf_interp_result_destroy(r);
+    else
+        *out_result = r;
     return s;
 }

@@ -10,7 +10,7 @@
 // dtype (complex: to its component).
 typedef struct lf_array {
     lf_dtype dtype;
-    bool tensor;                  // else a scalar: rank 0, data points at the one element
+    bool tensor; // else a scalar: rank 0, data points at the one element
     uint8_t rank;
     int64_t shape[LF_MAX_RANK];
     int64_t strides[LF_MAX_RANK]; // in elements; may be 0 or negative
@@ -18,9 +18,9 @@ typedef struct lf_array {
 } lf_array;
 
 typedef struct lf_interp_result {
-    lf_array *outputs;            // in the order of `return`; row-major contiguous, owned by the result, never shared
+    lf_array *outputs; // in the order of `return`; row-major contiguous, owned by the result, never shared
     size_t n_outputs;
-    char *index_error;            // the run's first out-of-range index (op, place, numbers), or NULL; owned
+    char *index_error; // the run's first out-of-range index (op, place, numbers), or NULL; owned
     const lf_allocator *allocator;
 } lf_interp_result;
 

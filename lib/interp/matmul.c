@@ -2,12 +2,12 @@
 #include "interp/internal.h"
 
 // acc[0 … n-1] += a · b[0 … n-1], for one k: each column is its own sum.
-#define ROW(ID, T, statement)                                                                                          \
-    case LF_##ID: {                                                                                                    \
-        const T x = *(const T *)a, *v = b;                                                                             \
-        T *s = acc;                                                                                                    \
-        for (int64_t j = 0; j < n; j++) s[j] = statement;                                                              \
-        return true;                                                                                                   \
+#define ROW(ID, T, statement)                                                                                               \
+    case LF_##ID: {                                                                                                         \
+        const T x = *(const T *)a, *v = b;                                                                                  \
+        T *s = acc;                                                                                                         \
+        for (int64_t j = 0; j < n; j++) s[j] = statement;                                                                   \
+        return true;                                                                                                        \
     }
 #define ROW_INT(ID, T, ...) ROW(ID, T, (T)((uint64_t)s[j] + (uint64_t)x * (uint64_t)v[j]))
 
@@ -23,12 +23,13 @@ static bool add_row(lf_dtype d, const void *a, const void *b, void *acc, int64_t
 
 // An operand as [batch…, rows, columns] in the type of the sums; strides 0 where the batch is broadcast.
 typedef struct lf_matrix {
-    char *data;   // owned; row-major
+    char *data; // owned; row-major
     int64_t rows, columns;
-    int64_t batch_strides[LF_MAX_RANK];   // in elements, an axis of the result's batch each
+    int64_t batch_strides[LF_MAX_RANK]; // in elements, an axis of the result's batch each
 } lf_matrix;
 
-static lf_status matrix_init(lf_run *run, lf_matrix *m, const lf_array *x, bool left, const lf_array *y, unsigned batch_rank) {
+static lf_status matrix_init(lf_run *run, lf_matrix *m, const lf_array *x, bool left, const lf_array *y,
+                             unsigned batch_rank) {
     int64_t n = lf_numel(x);
     lf_dtype d = lf_dtype_compute(x->dtype);
     void *raw;
@@ -39,7 +40,7 @@ static lf_status matrix_init(lf_run *run, lf_matrix *m, const lf_array *x, bool 
     lf_status s = lf_scratch(run, (size_t)n, lf_dtype_bytes(d), &m->data);
     if (!s) lf_convert(x->dtype, raw, d, m->data, (size_t)n);
     lf_free(run->allocator, raw);
-    if (x->rank == 1) {   // torch: a vector is a row on the left, a column on the right
+    if (x->rank == 1) { // torch: a vector is a row on the left, a column on the right
         m->rows = left ? 1 : x->shape[0];
         m->columns = left ? x->shape[0] : 1;
     } else {
@@ -63,8 +64,8 @@ static lf_status multiply(lf_run *run, const lf_op *op, const lf_matrix *a, cons
     unsigned bytes = lf_dtype_bytes(d);
     char *acc;
     if (b->rows != inner)
-        return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "matmul: inner extents %lld and %lld", (long long)inner,
-                           (long long)b->rows);
+        return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "matmul: inner extents %lld and %lld",
+                           (long long)inner, (long long)b->rows);
     LF_TRY(lf_scratch(run, (size_t)columns, bytes, &acc));
     lf_walk in_a, in_b;
     lf_walk_init(&in_a, bytes, a->data, batch_rank, y->shape, a->batch_strides);

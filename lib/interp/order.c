@@ -6,17 +6,17 @@
 // Negative numbers by complement, others above them.
 static uint64_t float_key(double x, bool nan_least) {
     if (x != x) return nan_least ? 0 : UINT64_MAX;
-    if (x == 0) x = 0;   // -0 becomes +0
+    if (x == 0) x = 0; // -0 becomes +0
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & FLIP_SIGN ? ~bits : bits | FLIP_SIGN;
 }
 
-#define KEYS(ID, T, expression)                                                                                        \
-    case LF_##ID: {                                                                                                    \
-        const T *x = src;                                                                                              \
-        for (size_t i = 0; i < n; i++) keys[i] = (expression);                                                         \
-        return;                                                                                                        \
+#define KEYS(ID, T, expression)                                                                                             \
+    case LF_##ID: {                                                                                                         \
+        const T *x = src;                                                                                                   \
+        for (size_t i = 0; i < n; i++) keys[i] = (expression);                                                              \
+        return;                                                                                                             \
     }
 
 void lf_keys(lf_dtype d, const void *src, size_t n, bool nan_least, uint64_t *keys) {
@@ -97,8 +97,9 @@ static lf_status sort_all(lf_run *run, const lf_op *op) {
     int64_t n = x->rank ? x->shape[axis] : 1, k = x->rank ? values->shape[axis] : 1, written = lf_numel(values);
     if (lf_is_complex(x->dtype)) return lf_refuse(run, op);
     if (written == 0) return NULL;
-    if (k > n) return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "%s: %lld of %lld elements",
-                                  lf_op_info_of(op->code)->name, (long long)k, (long long)n);
+    if (k > n)
+        return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "%s: %lld of %lld elements",
+                           lf_op_info_of(op->code)->name, (long long)k, (long long)n);
     lf_sorter s;
     lf_walk from, to_values, to_positions;
     lf_walk_lanes(&from, x, axis);

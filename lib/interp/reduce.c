@@ -3,23 +3,23 @@
 #include "interp/internal.h"
 #include "interp/loops.h"
 
-enum { CHUNK = 8192, LEVELS = 5 };   // 8192^5 > 2^63 elements
+enum { CHUNK = 8192, LEVELS = 5 }; // 8192^5 > 2^63 elements
 
 // ---- The canonical order --------------------------------------------------------------------------------------------
 
 // Combines n <= CHUNK elements of v into v[0]: over bits 12, 11, 10 of the index, where partners lie half a block apart, then
 // over bits 0 to 9, where they are neighbours. A missing partner is the neutral element, which changes nothing.
-#define DEFINE_FOLD(name, T, combine)                                                                                  \
-    static void fold_##name(void *span, size_t n) {                                                                    \
-        T *v = span;                                                                                                   \
-        for (size_t half = CHUNK / 2; half >= 1024; half /= 2) {                                                       \
-            for (size_t i = 0; i + half < n; i++) v[i] = combine(v[i], v[i + half]);                                   \
-            if (n > half) n = half;                                                                                    \
-        }                                                                                                              \
-        for (; n > 1; n = (n + 1) / 2) {                                                                               \
-            for (size_t i = 0; i < n / 2; i++) v[i] = combine(v[2 * i], v[2 * i + 1]);                                 \
-            if (n & 1) v[n / 2] = v[n - 1];                                                                            \
-        }                                                                                                              \
+#define DEFINE_FOLD(name, T, combine)                                                                                       \
+    static void fold_##name(void *span, size_t n) {                                                                         \
+        T *v = span;                                                                                                        \
+        for (size_t half = CHUNK / 2; half >= 1024; half /= 2) {                                                            \
+            for (size_t i = 0; i + half < n; i++) v[i] = combine(v[i], v[i + half]);                                        \
+            if (n > half) n = half;                                                                                         \
+        }                                                                                                                   \
+        for (; n > 1; n = (n + 1) / 2) {                                                                                    \
+            for (size_t i = 0; i < n / 2; i++) v[i] = combine(v[2 * i], v[2 * i + 1]);                                      \
+            if (n & 1) v[n / 2] = v[n - 1];                                                                                 \
+        }                                                                                                                   \
     }
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
@@ -49,7 +49,7 @@ static lf_fold fold_of(lf_opcode code, lf_dtype d) {
 typedef struct lf_tree {
     char *level[LEVELS];
     size_t count[LEVELS];
-    unsigned bytes, top;   // highest level that ever held something
+    unsigned bytes, top; // highest level that ever held something
     lf_fold fold;
 } lf_tree;
 
@@ -81,7 +81,7 @@ static void finish(lf_tree *t, void *out) {
 // ---- Lanes: the elements that make one result, and how they are gone through ----------------------------------------
 
 typedef struct lf_lanes {
-    lf_walk outer, inner;   // over the kept axes; over the reduced ones, from the place of `outer`
+    lf_walk outer, inner; // over the kept axes; over the reduced ones, from the place of `outer`
     int64_t count, length;
 } lf_lanes;
 
@@ -135,14 +135,14 @@ static lf_status sum_floats(lf_run *run, const lf_op *op, lf_lanes *l, lf_dtype 
     return NULL;
 }
 
-#define FOLD_INT(ID, T, expression)                                                                                    \
-    case LF_##ID: {                                                                                                    \
-        const T *v = span;                                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const uint64_t x = (uint64_t)v[i];                                                                         \
-            acc = (expression);                                                                                        \
-        }                                                                                                              \
-        return acc;                                                                                                    \
+#define FOLD_INT(ID, T, expression)                                                                                         \
+    case LF_##ID: {                                                                                                         \
+        const T *v = span;                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                                   \
+            const uint64_t x = (uint64_t)v[i];                                                                              \
+            acc = (expression);                                                                                             \
+        }                                                                                                                   \
+        return acc;                                                                                                         \
     }
 
 static uint64_t add_integers(lf_dtype d, const void *span, int64_t n, uint64_t acc) {
@@ -199,16 +199,16 @@ lf_status lf_reduce_prod(lf_run *run, const lf_op *op) { return sum_or_product(r
 
 // ---- min, max -------------------------------------------------------------------------------------------------------
 
-#define BEST(ID, T, lesser, greater)                                                                                   \
-    case LF_##ID: {                                                                                                    \
-        const T *v = span;                                                                                             \
-        T best = fresh ? v[0] : *(T *)acc;                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const T x = v[i];                                                                                          \
-            best = greatest ? greater : lesser;                                                                        \
-        }                                                                                                              \
-        *(T *)acc = best;                                                                                              \
-        return true;                                                                                                   \
+#define BEST(ID, T, lesser, greater)                                                                                        \
+    case LF_##ID: {                                                                                                         \
+        const T *v = span;                                                                                                  \
+        T best = fresh ? v[0] : *(T *)acc;                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                                   \
+            const T x = v[i];                                                                                               \
+            best = greatest ? greater : lesser;                                                                             \
+        }                                                                                                                   \
+        *(T *)acc = best;                                                                                                   \
+        return true;                                                                                                        \
     }
 
 // The best of *acc (unless fresh) and n > 0 elements.
@@ -225,8 +225,10 @@ static bool best_of(lf_dtype d, bool greatest, const void *span, int64_t n, bool
 static void neutral_of(lf_dtype d, bool greatest, lf_scalar *out) {
     double infinity = greatest ? -(double)INFINITY : (double)INFINITY;
     uint8_t truth = !greatest;
-    if (d == LF_BOOL) lf_convert(LF_BOOL, &truth, d, out, 1);
-    else lf_convert(LF_F64, &infinity, d, out, 1);   // saturates for integers
+    if (d == LF_BOOL)
+        lf_convert(LF_BOOL, &truth, d, out, 1);
+    else
+        lf_convert(LF_F64, &infinity, d, out, 1); // saturates for integers
 }
 
 static lf_status least_or_greatest(lf_run *run, const lf_op *op) {

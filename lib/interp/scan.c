@@ -4,17 +4,17 @@
 // Replaces the n elements of a lane, in the type of the computation, by their scan.
 typedef void lf_scan_fn(lf_dtype d, void *span, int64_t n);
 
-#define SCAN(ID, T, combine)                                                                                           \
-    case LF_##ID: {                                                                                                    \
-        T *v = span;                                                                                                   \
-        for (int64_t i = 1; i < n; i++) v[i] = combine(v[i - 1], v[i]);                                                \
-        return;                                                                                                        \
+#define SCAN(ID, T, combine)                                                                                                \
+    case LF_##ID: {                                                                                                         \
+        T *v = span;                                                                                                        \
+        for (int64_t i = 1; i < n; i++) v[i] = combine(v[i - 1], v[i]);                                                     \
+        return;                                                                                                             \
     }
-#define SCAN_INT(ID, T, operator)                                                                                      \
-    case LF_##ID: {                                                                                                    \
-        T *v = span;                                                                                                   \
-        for (int64_t i = 1; i < n; i++) v[i] = (T)((uint64_t)v[i - 1] operator(uint64_t) v[i]);                        \
-        return;                                                                                                        \
+#define SCAN_INT(ID, T, operator)                                                                                           \
+    case LF_##ID: {                                                                                                         \
+        T *v = span;                                                                                                        \
+        for (int64_t i = 1; i < n; i++) v[i] = (T)((uint64_t)v[i - 1] operator(uint64_t) v[i]);                             \
+        return;                                                                                                             \
     }
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
@@ -40,20 +40,20 @@ static void scan_product(lf_dtype d, void *span, int64_t n) {
 }
 
 // The greatest m so far and s = Σ exp(x - m): a new m rescales s. An infinite m stands for the result itself.
-#define SCAN_EXP(ID, T, ...)                                                                                           \
-    case LF_##ID: {                                                                                                    \
-        T *v = span, m = -(T)INFINITY, s = 0;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const T x = v[i], before = m;                                                                              \
-            m = LF_MAX_OF(m, x);                                                                                       \
-            if (m != m || m - m != 0) {                                                                                \
-                v[i] = m;                                                                                              \
-                continue;                                                                                              \
-            }                                                                                                          \
-            s = (before == m ? s : s * LF_MATH(exp, before - m)) + LF_MATH(exp, x - m);                                \
-            v[i] = m + LF_MATH(log, s);                                                                                \
-        }                                                                                                              \
-        return;                                                                                                        \
+#define SCAN_EXP(ID, T, ...)                                                                                                \
+    case LF_##ID: {                                                                                                         \
+        T *v = span, m = -(T)INFINITY, s = 0;                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                                   \
+            const T x = v[i], before = m;                                                                                   \
+            m = LF_MAX_OF(m, x);                                                                                            \
+            if (m != m || m - m != 0) {                                                                                     \
+                v[i] = m;                                                                                                   \
+                continue;                                                                                                   \
+            }                                                                                                               \
+            s = (before == m ? s : s * LF_MATH(exp, before - m)) + LF_MATH(exp, x - m);                                     \
+            v[i] = m + LF_MATH(log, s);                                                                                     \
+        }                                                                                                                   \
+        return;                                                                                                             \
     }
 
 static void scan_exp(lf_dtype d, void *span, int64_t n) {

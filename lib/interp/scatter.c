@@ -8,7 +8,7 @@ static lf_opcode op_of(uint8_t mode) {
     case LF_SCATTER_MUL: return LF_OP_MUL;
     case LF_SCATTER_MIN: return LF_OP_MIN;
     case LF_SCATTER_MAX: return LF_OP_MAX;
-    default: return LF_OP_NONE;   // SET moves
+    default: return LF_OP_NONE; // SET moves
     }
 }
 
@@ -53,8 +53,10 @@ lf_status lf_whole_scatter(lf_run *run, const lf_op *op) {
             LF_TRY(lf_note_index(run, op, index, extent));
         } else {
             char *to = places.data + (places.offset + place * y->strides[axis]) * bytes;
-            if (code == LF_OP_NONE) memcpy(to, &value, bytes);
-            else if (!update(code, x->dtype, to, &value)) return lf_refuse(run, op);
+            if (code == LF_OP_NONE)
+                memcpy(to, &value, bytes);
+            else if (!update(code, x->dtype, to, &value))
+                return lf_refuse(run, op);
         }
         lf_walk_skip(&places);
     }

@@ -16,9 +16,9 @@ typedef struct lf_c128 {
 } lf_c128;
 
 // M(ID, C type, ...)
-#define LF_EACH_SIGNED(M, ...)                                                                                         \
+#define LF_EACH_SIGNED(M, ...)                                                                                              \
     M(I8, int8_t, __VA_ARGS__) M(I16, int16_t, __VA_ARGS__) M(I32, int32_t, __VA_ARGS__) M(I64, int64_t, __VA_ARGS__)
-#define LF_EACH_UNSIGNED(M, ...)                                                                                       \
+#define LF_EACH_UNSIGNED(M, ...)                                                                                            \
     M(U8, uint8_t, __VA_ARGS__) M(U16, uint16_t, __VA_ARGS__) M(U32, uint32_t, __VA_ARGS__) M(U64, uint64_t, __VA_ARGS__)
 #define LF_EACH_INT(M, ...) LF_EACH_SIGNED(M, __VA_ARGS__) LF_EACH_UNSIGNED(M, __VA_ARGS__)
 #define LF_EACH_BOOL(M, ...) M(BOOL, uint8_t, __VA_ARGS__)
@@ -31,7 +31,9 @@ typedef struct lf_c128 {
 #define LF_CMATH(name, re, ...) _Generic((re), float: lfm_c##name##_f32, double: lfm_c##name##_f64)(re, __VA_ARGS__)
 #define LF_FIRST(x, ...) (x)
 
-static inline lf_c64 lf_c64_mul(lf_c64 a, lf_c64 b) { return (lf_c64){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline lf_c64 lf_c64_mul(lf_c64 a, lf_c64 b) {
+    return (lf_c64){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 static inline lf_c64 lf_c64_add(lf_c64 a, lf_c64 b) { return (lf_c64){a.re + b.re, a.im + b.im}; }
 static inline lf_c64 lf_c64_sub(lf_c64 a, lf_c64 b) { return (lf_c64){a.re - b.re, a.im - b.im}; }
 static inline lf_c128 lf_c128_mul(lf_c128 a, lf_c128 b) {

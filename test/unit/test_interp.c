@@ -1,5 +1,6 @@
 // The reference evaluator, elementwise: each family, with the corners of the language's sections 4 to 6.
 #include "test_interp_case.h"
+#include "interp/internal.h"
 
 START_TEST(arithmetic_wraps) {
     check_op("add", "i32[2] 2147483647 -1; i32[2] 1 -2147483648", "i32[2] -2147483648 2147483647");
@@ -72,7 +73,7 @@ START_TEST(float_division) {
     check_op("mod", "f32[6] -1 2 -3 3 1 5; f32[6] 1 -1 2 -2 inf 0", "f32[6] 0 -0.0 1 -1 1 nan");
     check_op("fmod", "f64[4] -1 5.5 1e300 -0.0; f64[4] 1 -2 3 1", "f64[4] -0.0 1.5 0 -0.0");
     check_op("fmod", "f32[2] inf 1; f32[2] 2 inf", "f32[2] nan 1");
-    check_op("floordiv", "f16[2] 1 -6; f16[2] 0.1 0.2", "f16[2] 10 -31");   // 0.1 and 0.2 as f16 lie below
+    check_op("floordiv", "f16[2] 1 -6; f16[2] 0.1 0.2", "f16[2] 10 -31"); // 0.1 and 0.2 as f16 lie below
 }
 END_TEST
 
@@ -171,7 +172,8 @@ START_TEST(conversions) {
     check_op("cast, dtype=f16", "bool[2] true false", "f16[2] 1 0");
     check_case("(%x: f32[1]) { %h = cast %x, dtype=f16 %y = cast %h, dtype=f32 %e = eq %x, %y return %y, %e }",
                "f32[1] -2.643845", "f32[1] -2.64453125; bool[1] false");
-    check_case("(%x: f32[1]) { %i = cast %x, dtype=i32 %y = cast %i, dtype=u32 return %y }", "f32[1] -31", "u32[1] 4294967265");
+    check_case("(%x: f32[1]) { %i = cast %x, dtype=i32 %y = cast %i, dtype=u32 return %y }", "f32[1] -31",
+               "u32[1] 4294967265");
 }
 END_TEST
 
@@ -182,7 +184,8 @@ START_TEST(bit_patterns) {
     // The bits of a computed NaN are canonical, whatever the machine made.
     check_case("(%x: f32[1]) { %n = sub %x, %x %m = neg %n %b = bitcast %m, dtype=u32 return %b }", "f32[1] inf",
                "u32[1] 0x7fc00000");
-    check_case("(%x: f64[1]) { %n = sqrt %x %b = bitcast %n, dtype=u64 return %b }", "f64[1] -1", "u64[1] 0x7ff8000000000000");
+    check_case("(%x: f64[1]) { %n = sqrt %x %b = bitcast %n, dtype=u64 return %b }", "f64[1] -1",
+               "u64[1] 0x7ff8000000000000");
     check_case("(%x: bf16[1]) { %n = sqrt %x %b = bitcast %n, dtype=u16 return %b }", "bf16[1] -1", "u16[1] 0x7fc0");
     // Moves keep them.
     check_case("(%b: u32[1]) { %x = bitcast %b, dtype=f32 %y = select true, %x, 0.0 %r = bitcast %y, dtype=u32 return %r }",
@@ -233,7 +236,8 @@ END_TEST
 
 START_TEST(formulas) {
     check_op("lerp", "f32[2] 0 0; f32[2] 10 10; f32[2] 0.25 0.75", "f32[2] 2.5 7.5");
-    check_op("addcmul", "bool[2] false false; bool[2] true true; bool[2] true true; bool[2] true false", "bool[2] true false");
+    check_op("addcmul", "bool[2] false false; bool[2] true true; bool[2] true true; bool[2] true false",
+             "bool[2] true false");
     check_op("select", "bool[2] true false; f32[2] -0.0 -0.0; f32[2] 1 1", "f32[2] -0.0 1");
     check_op("softplus", "f32[3] 21 -inf nan", "f32[3] 21 0 nan");
     check_op("silu", "f32[2] 0 -0.0", "f32[2] 0 -0.0");
@@ -260,7 +264,8 @@ START_TEST(strides) {
     check_op("neg", "i8[1,1,1,1,1,1,2,1] 1 2", "i8[1,1,1,1,1,1,2,1] -1 -2");
     check_case("(%x: i8[?, ?]) { %a = stride %x, 0 %b = stride %x, 1 %c = size %x, -1 return %a, %b, %c }",
                "i8[2,2]{-2,1}@2 1 2 3 4", "i64 -2; i64 1; i64 2");
-    check_case("(%x: bool[?]) { %a = stride %x, 0 return %a, %x }", "bool[2]{-2}@2 true false false", "i64 -2; bool[2] false true");
+    check_case("(%x: bool[?]) { %a = stride %x, 0 return %a, %x }", "bool[2]{-2}@2 true false false",
+               "i64 -2; bool[2] false true");
 }
 END_TEST
 
@@ -277,9 +282,36 @@ START_TEST(bool_bytes) {
 }
 END_TEST
 
+// Each elementwise row has a case for each category that the table allows; halves are widened where there is none for them.
+START_TEST(every_row_has_its_cases) {
+    static lf_eval_fn *const families[LF_OP_COUNT] = {
+#define LF_ELEM(ID, name, n, rule, allow, family, doc) [LF_OP_##ID] = lf_eval_##family,
+#include "ir/ops.def"
+    };
+    for (lf_dtype d = LF_BOOL; d < LF_DTYPE_COUNT; d++) {
+        char category = lf_is_integer(d) ? 'i' : lf_is_float(d) ? 'f' : lf_is_complex(d) ? 'c' : 'b';
+        lf_dtype part = lf_is_half(d) ? LF_F32 : d;
+        for (lf_opcode code = 1; code < LF_OP_COUNT; code++) {
+            const lf_op_info *info = lf_op_info_of(code);
+            if (!families[code] || !strchr(info->allow, category) || code == LF_OP_CAST || code == LF_OP_BITCAST) continue;
+            lf_scalar element = {{0}}, out;
+            lf_eval e = {.code = code, .in = {d, d, d, d}, .out = d, .dst = &out};
+            for (unsigned i = 0; i < 4; i++) e.src[i] = &element;
+            if (code == LF_OP_SELECT) e.in[0] = LF_BOOL;
+            if (code == LF_OP_ANGLE && !lf_is_float(d)) e.out = lf_is_complex(d) ? lf_dtype_part(d) : LF_F32;
+            bool known = families[code](&e);
+            for (unsigned i = 0; i < 4; i++) e.in[i] = e.in[i] == d ? part : e.in[i];
+            e.out = e.out == d ? part : e.out;
+            ck_assert_msg(known || families[code](&e), "%s has no case for %s", info->name, lf_dtype_name(d));
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("interp");
     TCase *t = tcase_create("elementwise");
+    tcase_add_test(t, every_row_has_its_cases);
     tcase_add_test(t, arithmetic_wraps);
     tcase_add_test(t, floats_round_at_each_step);
     tcase_add_test(t, fma_rounds_once);

@@ -80,7 +80,7 @@ static inline void read_value(const char **p, lf_array *a, void **storage) {
     if (**p == '{') {
         ++*p;
         for (unsigned i = 0; **p != '}'; *p += **p == ',') a->strides[i++] = read_int(p);
-        *p += 2;   // "}@"
+        *p += 2; // "}@"
         first = read_int(p);
     }
     unsigned bytes = lf_dtype_bytes(a->dtype);
@@ -139,7 +139,8 @@ static inline bool same_element(lf_dtype d, const char *a, const char *b) {
 
 static inline void check_output(const char *program, size_t i, const lf_array *got, const lf_array *want) {
     ck_assert_msg(got->dtype == want->dtype && got->tensor == want->tensor && got->rank == want->rank,
-                  "%s\noutput %zu is %s of rank %u (tensor %d)", program, i, lf_dtype_name(got->dtype), got->rank, got->tensor);
+                  "%s\noutput %zu is %s of rank %u (tensor %d)", program, i, lf_dtype_name(got->dtype), got->rank,
+                  got->tensor);
     int64_t n = 1;
     for (unsigned a = 0; a < got->rank; n *= got->shape[a++])
         ck_assert_msg(got->shape[a] == want->shape[a], "%s\noutput %zu: axis %u has extent %" PRId64, program, i, a,
@@ -166,9 +167,11 @@ static inline void check_indexing(const char *program, const char *args, const c
     ck_assert_msg(s == NULL, "%s\n%s", program, lf_status_message(s));
     ck_assert_msg(r->n_outputs == want.n, "%s\n%zu outputs", program, r->n_outputs);
     for (size_t i = 0; i < want.n; i++) check_output(program, i, &r->outputs[i], &want.at[i]);
-    if (index_error) ck_assert_msg(r->index_error && strstr(r->index_error, index_error), "%s\n%s", program,
-                                   r->index_error ? r->index_error : "no index error");
-    else ck_assert_msg(!r->index_error, "%s\n%s", program, r->index_error);
+    if (index_error)
+        ck_assert_msg(r->index_error && strstr(r->index_error, index_error), "%s\n%s", program,
+                      r->index_error ? r->index_error : "no index error");
+    else
+        ck_assert_msg(!r->index_error, "%s\n%s", program, r->index_error);
     lf_interp_result_destroy(r);
     free_values(&in);
     free_values(&want);
@@ -202,7 +205,7 @@ static inline void check_op(const char *op, const char *args, const char *expect
         if (in.at[i].tensor) snprintf(params + n, sizeof params - n, in.at[i].rank ? "]" : "[]");
         snprintf(operands + m, sizeof operands - m, "%s%%a%zu", i ? ", " : "", i);
     }
-    size_t word = strcspn(op, ",");   // attributes follow the operands: "cast, dtype=i8"
+    size_t word = strcspn(op, ","); // attributes follow the operands: "cast, dtype=i8"
     snprintf(program, sizeof program, "(%s) { %%r = %.*s %s%s return %%r }", params, (int)word, op, operands, op + word);
     free_values(&in);
     check_case(program, args, expected);

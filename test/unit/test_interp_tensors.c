@@ -52,8 +52,8 @@ START_TEST(float_sums_and_products_follow_the_canonical_order) {
         lf_array y = x;
         y.data = near_one;
         lf_interp_result *r;
-        lf_status s = run_program("(%x: f32[?], %y: f32[?]) { %s = sum %x %p = prod %y return %s, %p }",
-                                  (lf_array[]){x, y}, 2, &r);
+        lf_status s =
+            run_program("(%x: f32[?], %y: f32[?]) { %s = sum %x %p = prod %y return %s, %p }", (lf_array[]){x, y}, 2, &r);
         ck_assert_msg(!s, "%s", lf_status_message(s));
         ck_assert_float_eq(*(const float *)r->outputs[0].data, pairwise_f32(v, n, true));
         ck_assert_float_eq(*(const float *)r->outputs[1].data, pairwise_f32(near_one, n, false));
@@ -98,7 +98,7 @@ START_TEST(sums_of_other_dtypes) {
     check_op("sum", "c64[2] (1,2) (3,4)", "c64[] (4,6)");
     check_op("prod", "c64[2] (1,2) (3,4)", "c64[] (-5,10)");
     check_op("prod", "c64[3] (inf,0) (1,0) (1,0)", "c64[] (nan,nan)");
-    check_op("prod", "c64[1] (inf,0)", "c64[] (inf,0)");   // a neutral partner changes nothing
+    check_op("prod", "c64[1] (inf,0)", "c64[] (inf,0)"); // a neutral partner changes nothing
     check_op("sum, axes=[1]", "f32[2,3] 1 2 3 4 5 6", "f32[2] 6 15");
     check_op("sum, axes=[0], keepdim=true", "f32[2,3] 1 2 3 4 5 6", "f32[1,3] 5 7 9");
     check_op("sum, axes=[0, 2]", "i64[2,2,2] 1 2 3 4 5 6 7 8", "i64[2] 14 22");
@@ -120,6 +120,14 @@ START_TEST(half_sums_accumulate_in_f32) {
     ck_assert_float_eq(lf_half_to_f32(LF_BF16, *(const uint16_t *)r->outputs[0].data), 70144);
     ck_assert_float_eq(lf_half_to_f32(LF_BF16, *(const uint16_t *)r->outputs[1].data), 1);
     lf_interp_result_destroy(r);
+}
+END_TEST
+
+// Three levels of chunks: 8192 chunk results and one more.
+START_TEST(chunk_results_are_reduced_by_the_same_rule) {
+    check_case("(%x: f32[1]) { %e = expand %x, [67117056] %s = sum %e return %s }", "f32[1] 1", "f32[] 67117056");
+    check_case("(%x: f32[1]) { %e = expand %x, [67108864] %s = sum %e return %s }", "f32[1] 1", "f32[] 67108864");
+    check_case("(%x: i64[1]) { %e = expand %x, [70000000] %s = sum %e return %s }", "i64[1] 3", "i64[] 210000000");
 }
 END_TEST
 
@@ -173,7 +181,7 @@ START_TEST(scans) {
     check_op("cumsum, axis=0", "f64[3] inf inf inf", "f64[3] inf inf inf");
     check_op("cumsum, axis=1", "i8[2,3] 100 100 100 1 2 3", "i64[2,3] 100 200 300 1 3 6");
     check_op("cumsum, axis=0", "i8[2,3] 100 100 100 1 2 3", "i64[2,3] 100 100 100 101 102 103");
-    check_op("cumsum, axis=0", "f16[3] 2048 1 1", "f16[3] 2048 2048 2050");   // summed in f32
+    check_op("cumsum, axis=0", "f16[3] 2048 1 1", "f16[3] 2048 2048 2050"); // summed in f32
     check_op("cumprod, axis=0", "u64[2] 18446744073709551615 2", "u64[2] 18446744073709551615 18446744073709551614");
     check_op("cumprod, axis=0", "c64[2] (0,1) (0,1)", "c64[2] (0,1) (-1,0)");
     check_op("cumsum, axis=0", "f32[2] -0.0 -0.0", "f32[2] -0.0 -0.0");
@@ -186,7 +194,8 @@ START_TEST(scans) {
     check_op("logcumsumexp, axis=0", "f64[3] inf 1 -inf", "f64[3] inf inf inf");
     check_case("(%x: f32[2]) { %a = cumsum %x, axis=0 %i = cast %a, dtype=i32 %j = cast %x, dtype=i32 %b = cumsum "
                "%j, axis=0 "
-               "return %i, %b }", "f32[2] 0.9201 0.1166", "i32[2] 0 1; i64[2] 0 0");
+               "return %i, %b }",
+               "f32[2] 0.9201 0.1166", "i32[2] 0 1; i64[2] 0 0");
 }
 END_TEST
 
@@ -201,8 +210,8 @@ START_TEST(sorting) {
     check_case("(%x: bf16[?, ?]) { %v, %i = topk %x, 1, axis=0, largest=false return %v, %i }", "bf16[2,2] 3 -1 nan -2",
                "bf16[1,2] 3 -2; i64[1,2] 0 1");
     check_op("argsort", "bool[4] true false true false", "i64[4] 1 3 0 2");
-    check_error("(%x: f32[?], %k: i64) { %v, %i = topk %x, %k return %v, %i }", "f32[2] 1 2; i64 3",
-               LF_FAILED_CHECK, "topk");
+    check_error("(%x: f32[?], %k: i64) { %v, %i = topk %x, %k return %v, %i }", "f32[2] 1 2; i64 3", LF_FAILED_CHECK,
+                "topk");
 }
 END_TEST
 
@@ -210,10 +219,9 @@ END_TEST
 
 START_TEST(shapes) {
     check_case("(%x: i32[?, ?], %a: i64, %b: i64) { %y = reshape %x, [%a, %b] return %y }",
-               "i32[2,3]{1,2}@0 1 4 2 5 3 6; i64 3; i64 2",
-               "i32[3,2] 1 2 3 4 5 6");
-    check_error("(%x: i32[?], %a: i64) { %y = reshape %x, [%a, 2] return %y }", "i32[3] 1 2 3; i64 2",
-               LF_FAILED_CHECK, "reshape");
+               "i32[2,3]{1,2}@0 1 4 2 5 3 6; i64 3; i64 2", "i32[3,2] 1 2 3 4 5 6");
+    check_error("(%x: i32[?], %a: i64) { %y = reshape %x, [%a, 2] return %y }", "i32[3] 1 2 3; i64 2", LF_FAILED_CHECK,
+                "reshape");
     check_op("flip", "i8[2,2] 1 2 3 4", "i8[2,2] 4 3 2 1");
     check_op("flip", "i8[0,2]", "i8[0,2]");
     check_case("(%x: i8[?, ?]) { %y = permute %x, [1, 0] %z = flip %y, axes=[0] return %z }", "i8[2,2] 1 2 3 4",
@@ -247,29 +255,26 @@ START_TEST(indices) {
     check_indexing("(%x: f32[?, ?], %i: i32[?]) { %y = take %x, %i, axis=0 return %y }", "f32[2,2] 1 2 3 4; i32[3] 1 5 -3",
                    "f32[3,2] 3 4 0 0 0 0", "take: index 5 is outside extent 2");
     check_case("(%x: i8[?, ?], %i: i64[?, ?]) { %y = gather %x, %i, axis=0 return %y }",
-               "i8[3,2] 1 2 3 4 5 6; i64[2,1] 2 -3",
-               "i8[2,1] 5 1");
+               "i8[3,2] 1 2 3 4 5 6; i64[2,1] 2 -3", "i8[2,1] 5 1");
     check_indexing("(%x: f32[?], %i: i64[?]) { %y = gather %x, %i, axis=0 return %y }", "f32[0]; i64[1] 0", "f32[1] 0",
                    "gather: index 0 is outside extent 0");
     check_case("(%x: i8[?, ?], %i: i64) { %y = index %x, %i, axis=0 return %y }", "i8[2,2] 1 2 3 4; i64 -1", "i8[2] 3 4");
     check_indexing("(%x: i8[?, ?], %i: i64) { %y = index %x, %i, axis=1 return %y }", "i8[2,2] 1 2 3 4; i64 2", "i8[2] 0 0",
                    "t.lf:1:");
-    check_indexing("(%i: i64[?]) { %y = onehot %i, 3 return %y }", "i64[3] 1 -1 7", "i64[3,3] 0 1 0 0 0 1 0 0 0",
-               "index 7");
+    check_indexing("(%i: i64[?]) { %y = onehot %i, 3 return %y }", "i64[3] 1 -1 7", "i64[3,3] 0 1 0 0 0 1 0 0 0", "index 7");
     const char *scatter = "(%x: i64[?], %i: i64[?], %s: i64[?]) { %y = scatter %x, %i, %s, axis=0 return %y }";
     check_case(scatter, "i64[9] 1 2 3 4 5 6 7 8 9; i64[5] 0 1 1 1 2; i64[5] 11 12 13 14 15", "i64[9] 11 14 15 4 5 6 7 8 9");
     check_indexing(scatter, "i64[2] 1 2; i64[2] -2 4294967280; i64[2] 5 6", "i64[2] 5 2", "scatter: index 4294967280");
     check_case("(%x: f16[?], %i: i64[?]) { %y = scatter %x, %i, 1.0, axis=0, mode=add return %y }",
                "f16[1] 2048; i64[2] 0 0",
-               "f16[1] 2048");   // each update rounds
+               "f16[1] 2048"); // each update rounds
     check_case("(%x: bool[?], %i: i64[?]) { %y = scatter %x, %i, true, axis=0, mode=max return %y }",
-               "bool[2] false false; i64[1] 1",
-               "bool[2] false true");
+               "bool[2] false false; i64[1] 1", "bool[2] false true");
     check_case("(%x: u8[?], %i: i64[?], %s: u8[?]) { %y = scatter %x, %i, %s, axis=0, mode=mul return %y }",
                "u8[2] 100 3; i64[2] 0 1; u8[2] 3 7", "u8[2] 44 21");
     check_case("(%x: f64[?, ?], %i: i64[?]) { %g = take %x, %i, axis=0 %a = add %g, %g %j = broadcast %i, [2, 2], dims=[0] "
-               "%y = scatter %x, %j, %a, axis=0 return %y }", "f64[1,2] -0.8716 0.1114; i64[2] 0 0",
-                          "f64[1,2] -1.7432 0.2228");
+               "%y = scatter %x, %j, %a, axis=0 return %y }",
+               "f64[1,2] -0.8716 0.1114; i64[2] 0 0", "f64[1,2] -1.7432 0.2228");
 }
 END_TEST
 
@@ -293,7 +298,7 @@ START_TEST(random_numbers) {
     lf_status s = run_program("() { %a = uniform [4], 0.0, 1.0, 0, 0 %b = uniform [1], 0.0, 1.0, 0, 0, dtype=f64 "
                               "%c = uniform [4], 0.0, 1.0, 0, 0, dtype=bf16 %d = uniform [3], 0.0, 1.0, 0, 1 "
                               "%n = normal [2], 0.0, 1.0, 0, 0 %e = uniform [1], 0.0, 1.0, 0, 4294967297 return %a, "
-                                         "%b, %c, %d, %n, %e }",
+                              "%b, %c, %d, %n, %e }",
                               NULL, 0, &r);
     ck_assert_msg(!s, "%s", lf_status_message(s));
     const float *a = r->outputs[0].data, *d = r->outputs[3].data, *z = r->outputs[4].data;
@@ -302,8 +307,9 @@ START_TEST(random_numbers) {
         float c = lf_half_to_f32(LF_BF16, ((const uint16_t *)r->outputs[2].data)[i]);
         ck_assert_float_eq(c, (float)(words[i] >> 24) * 0x1p-8f);
     }
-    ck_assert_double_eq(*(const double *)r->outputs[1].data, (double)(((uint64_t)words[0] << 32 | words[1]) >> 11) * 0x1p-53);
-    ck_assert_mem_eq(d, a + 1, 3 * sizeof *d);   // the offset moves along
+    ck_assert_double_eq(*(const double *)r->outputs[1].data,
+                        (double)(((uint64_t)words[0] << 32 | words[1]) >> 11) * 0x1p-53);
+    ck_assert_mem_eq(d, a + 1, 3 * sizeof *d); // the offset moves along
     ck_assert_float_ne(*(const float *)r->outputs[5].data, a[1]);
     double u1 = (double)a[0] + 0x1p-24, u2 = (double)a[1], radius = sqrt(-2 * log(u1));
     ck_assert_double_eq_tol((double)z[0], radius * cos(6.283185307179586 * u2), 1e-6);
@@ -320,10 +326,9 @@ START_TEST(contractions) {
     check_op("matmul", "f32[2,2,1] 1 2 3 4; f32[1,1,1] 10", "f32[2,2,1] 10 20 30 40");
     check_op("matmul", "c64[1,1] (1,2); c64[1,1] (3,4)", "c64[1,1] (-5,10)");
     check_op("matmul", "f32[2,0]; f32[0,2]", "f32[2,2] 0 0 0 0");
-    check_op("matmul", "f16[1,3] 2048 1 1; f16[3,1] 1 1 1", "f16[1,1] 2050");   // in f32, rounded once
+    check_op("matmul", "f16[1,3] 2048 1 1; f16[3,1] 1 1 1", "f16[1,1] 2050"); // in f32, rounded once
     check_case("(%x: f32[?, ?], %w: f32[?, ?], %b: f32[?]) { %y = linear %x, %w, %b return %y }",
-               "f32[1,2] 1 2; f32[1,2] 3 4; f32[1] 100",
-               "f32[1,1] 111");
+               "f32[1,2] 1 2; f32[1,2] 3 4; f32[1] 100", "f32[1,1] 111");
 }
 END_TEST
 
@@ -355,7 +360,7 @@ START_TEST(wrong_arguments) {
     lf_status s = run_program("(%x: f32[?]) { return %x }", &x, 1, &r);
     ck_assert_int_eq(lf_status_code(s), LF_INVALID_ARGUMENT);
     lf_status_destroy(s);
-    x.shape[0] = 3;   // and no data
+    x.shape[0] = 3; // and no data
     s = run_program("(%x: f32[?]) { return %x }", &x, 1, &r);
     ck_assert_int_eq(lf_status_code(s), LF_INVALID_ARGUMENT);
     lf_status_destroy(s);
@@ -368,8 +373,7 @@ START_TEST(checks) {
     check_error(p, "i64 2; i64 2", LF_FAILED_CHECK, "a must be below b");
     // Before any tensor is made, however large.
     check_error("(%n: i64, %c: bool) { %x = full [%n, %n], 0.0 assert %c, \"no\" return %x }",
-               "i64 4611686018427387904; bool false",
-                LF_FAILED_CHECK, "no");
+                "i64 4611686018427387904; bool false", LF_FAILED_CHECK, "no");
     check_error("(%n: i64) { %x = full [%n, %n, %n], 0.0 return %x }", "i64 4611686018427387904", LF_OUT_OF_MEMORY, "");
     check_case("(%n: i64) { %x = full [%n, 0, %n], 0.0 return %x }", "i64 1099511627776",
                "f32[1099511627776,0,1099511627776]");
@@ -407,7 +411,7 @@ START_TEST(floating_point_state) {
     test_values in = read_values("f32[3] 1e-30 2.5 1.6777216e7; f32[3] 1e-10 1.1 1.1");
     test_values want = read_values("f32[3] 1e-40 2.75 1.8454938e7; f32[3] 0 2 1.6777216e7; f32[] 1.6777218e7");
     unsigned before = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(before | 0x8040);   // flush to zero, denormals are zero
+    __builtin_ia32_ldmxcsr(before | 0x8040); // flush to zero, denormals are zero
     fesetround(FE_UPWARD);
     lf_interp_result *r;
     lf_status s = run_program(program, in.at, in.n, &r);
@@ -447,7 +451,7 @@ static void failing_release(void *self, void *block) {
 
 START_TEST(want_of_memory) {
     const char *text = "fusion @t(%x: f32[?, ?], %b: bool[?], %i: i64[?, ?]) { %y = permute %x, [1, 0] %z = exp %y "
-               "%w = sum %z "
+                       "%w = sum %z "
                        "%v, %p = sort %z %m = matmul %x, %y %c = cumsum %m, axis=0 %s = scatter %x, %i, 1.0, axis=0 "
                        "%g = gather %x, %i, axis=0 %r = reshape %y, [-1] return %w, %v, %p, %c, %s, %g, %r, %b }";
     lf_graph **graphs;
@@ -479,6 +483,7 @@ int main(void) {
     tcase_add_test(t, columns_and_rows_are_summed_alike);
     tcase_add_test(t, sums_of_other_dtypes);
     tcase_add_test(t, half_sums_accumulate_in_f32);
+    tcase_add_test(t, chunk_results_are_reduced_by_the_same_rule);
     tcase_add_test(t, empty_reductions);
     tcase_add_test(t, extremes);
     tcase_add_test(t, scans);
