@@ -271,9 +271,8 @@ static inline lf_llvm *emit_module(const cell *cells, size_t first, size_t n, co
     check_ok(lf_llvm_verify(l));
     if (use == LF_LLVM_HOST_CODE) check_ok(lf_passes_run(l));
     check_ok(lf_math_link(l));
-    check_ok(lf_check_ir(l));
     if (use == LF_LLVM_KERNEL) check_ok(lf_passes_run(l));
-    if (t->kind == LF_TARGET_CUDA) check_ok(lf_check_ir(l));   // LLVM would end the process
+    check_ok(lf_check_ir(l));
     return l;
 }
 #endif

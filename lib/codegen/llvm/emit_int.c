@@ -119,18 +119,33 @@ lf_register lf_emit_logical_op(lf_emit *e, const lf_elem *x, const lf_register *
     return l_register(x->code == LF_OP_LAND ? l_and(e, a, b) : l_or(e, a, b));
 }
 
+// A 64-bit count on NVPTX as 32 bits, saturating. LLVM 22 turns `select (c < 64), (shl x, c), 0` into a bare shl, which saturates
+// its count in PTX, after cutting c to 32 bits: a count of 2^32 then shifts by 0. Only what LLVM cannot see through is safe, or a
+// guard of the program's own brings the pattern back.
+static LLVMValueRef short_count(lf_emit *e, LLVMValueRef v_count) {
+    static const char code[] = "cvt.sat.u32.u64 $0, $1;", constraints[] = "=r,l";
+    LLVMTypeRef i64 = l_int_type(e, 64), type = LLVMFunctionType(l_int_type(e, 32), &i64, 1, 0);
+    LLVMValueRef v_asm = LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(e->builder, type, v_asm, &v_count, 1, "count");
+}
+
 // Counts have an integer dtype of their own. One that is negative or too large is, as unsigned, not below the width; it is
 // replaced before the shift, where it would be poison.
 lf_register lf_emit_shift_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     lf_dtype d = x->in[0];
     if (!lf_is_integer(d) || !lf_is_integer(x->in[1])) return lf_emit_refuse(e, x);
-    unsigned bits = l_bits(d);
+    unsigned bits = l_bits(d), count_bits = l_bits(x->in[1]);
     bool arithmetic = x->code == LF_OP_SHR && lf_is_signed(d);
-    LLVMValueRef v_count = v[1].re, v_inside = l_icmp_const(e, LLVMIntULT, v_count, bits);
+    LLVMValueRef v_count = v[1].re;
+    if (e->target == LF_EMIT_NVPTX && count_bits == 64) {
+        v_count = short_count(e, v_count);
+        count_bits = 32;
+    }
+    LLVMValueRef v_inside = l_icmp_const(e, LLVMIntULT, v_count, bits);
     v_count = l_select(e, v_inside, v_count, l_int_like(e, v_count, arithmetic ? bits - 1 : 0));
     LLVMTypeRef type = l_int_type(e, bits);
-    if (l_bits(x->in[1]) > bits) v_count = LLVMBuildTrunc(e->builder, v_count, type, "count");
-    if (l_bits(x->in[1]) < bits) v_count = LLVMBuildZExt(e->builder, v_count, type, "count");
+    if (count_bits > bits) v_count = LLVMBuildTrunc(e->builder, v_count, type, "count");
+    if (count_bits < bits) v_count = LLVMBuildZExt(e->builder, v_count, type, "count");
     if (arithmetic) return l_register(LLVMBuildAShr(e->builder, v[0].re, v_count, "shifted"));
     LLVMValueRef v_shifted = x->code == LF_OP_SHL ? LLVMBuildShl(e->builder, v[0].re, v_count, "shifted")
                                                   : LLVMBuildLShr(e->builder, v[0].re, v_count, "shifted");

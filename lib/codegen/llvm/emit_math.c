@@ -75,6 +75,14 @@ static LLVMValueRef fast_exp(lf_emit *e, LLVMValueRef a) {
     return LLVMBuildFMul(e->builder, fast_exp2(e, t), v_mend, "exp");
 }
 
+// With p = e^-|x|: 1/(1 + p), and p/(1 + p) for x < 0, so that nothing overflows.
+static LLVMValueRef fast_sigmoid(lf_emit *e, LLVMValueRef a) {
+    LLVMValueRef v_one = l_number_like(a, 1);
+    LLVMValueRef p = fast_exp2(e, LLVMBuildFMul(e->builder, l_fabs(e, a), l_number_like(a, -0x1.715476p+0), "t"));
+    LLVMValueRef v_above = l_select(e, l_fcmp_const(e, LLVMRealOLT, a, 0), p, v_one);
+    return LLVMBuildFDiv(e->builder, v_above, LLVMBuildFAdd(e->builder, v_one, p, "below"), "sigmoid");
+}
+
 // What fast mode does otherwise on a GPU, or NULL. Half results have so few bits that one instruction is enough.
 static LLVMValueRef fast_function(lf_emit *e, lf_opcode code, bool half, LLVMValueRef a) {
     double log_scale = code == LF_OP_LOG ? 0x1.62e43p-1 : code == LF_OP_LOG10 ? 0x1.344136p-2 : 1;
@@ -83,12 +91,7 @@ static LLVMValueRef fast_function(lf_emit *e, lf_opcode code, bool half, LLVMVal
     case LF_OP_EXP:
         return half ? fast_exp2(e, LLVMBuildFMul(e->builder, a, l_number_like(a, 0x1.715476p+0), "t")) : fast_exp(e, a);
     case LF_OP_RSQRT: return l_intrinsic1(e, "llvm.nvvm.rsqrt.approx.f", a);
-    case LF_OP_SIGMOID: {
-        if (!half) return NULL;
-        LLVMValueRef t = LLVMBuildFMul(e->builder, a, l_number_like(a, -0x1.715476p+0), "t");
-        LLVMValueRef v_one = l_number_like(a, 1);
-        return LLVMBuildFDiv(e->builder, v_one, LLVMBuildFAdd(e->builder, v_one, fast_exp2(e, t), "below"), "sigmoid");
-    }
+    case LF_OP_SIGMOID: return half ? fast_sigmoid(e, a) : NULL;
     case LF_OP_LOG:
     case LF_OP_LOG2:
     case LF_OP_LOG10:
