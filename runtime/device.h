@@ -3,7 +3,7 @@
 //
 // Threads: a device may be used from any thread; a stream from one thread at a time, except where a line says otherwise.
 // Streams run their work in the order in which it was given to them. No function but those named *synchronize or *wait
-// blocks on device work.
+// blocks on device work, with exceptions that a line below names.
 #ifndef LF_RUNTIME_DEVICE_H
 #define LF_RUNTIME_DEVICE_H
 #include "base/alloc.h"
@@ -88,8 +88,8 @@ typedef struct lf_device_ops {
     // Host memory that kernels can read and write while they run (pinned and mapped); zeroed. The device's address of it
     // may differ from the host's.
     lf_status (*mapped_alloc)(lf_device *device, size_t bytes, void **out_host, void **out_device);
-    void (*mapped_free)(lf_device *device, void *host);
-    // Code.
+    void (*mapped_free)(lf_device *device, void *host); // CUDA: waits for running kernels
+    // Code. CUDA: the driver lets a load wait until no kernel runs on the GPU, whatever stream it is on.
     lf_status (*kernel_load)(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
     void (*kernel_destroy)(lf_kernel *kernel);
     lf_status (*launch)(lf_stream *stream, const lf_launch *launch); // zero items or grid: does nothing

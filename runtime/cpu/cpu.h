@@ -10,6 +10,7 @@
 typedef struct lf_cpu_device lf_cpu_device;
 typedef struct lf_cpu_queue lf_cpu_queue;
 typedef struct lf_cpu_job lf_cpu_job;
+typedef struct lf_cpu_worker lf_cpu_worker;
 typedef struct lf_cpu_block lf_cpu_block;
 typedef struct lf_cpu_memory_block lf_cpu_memory_block;
 typedef struct lf_cpu_fence lf_cpu_fence;
@@ -19,12 +20,13 @@ typedef struct lf_cpu_runner lf_cpu_runner;
 typedef struct lf_cpu_pool {
     const lf_allocator *allocator;
     uint32_t threads;        // the caller counted in
-    pthread_mutex_t lock;    // jobs, starting
-    lf_cpu_job *jobs;        // that may have unclaimed chunks; they live on their callers' stacks
-    _Atomic uint32_t signal; // changes when a job comes or the pool stops
-    _Atomic uint32_t parked; // workers asleep on signal
-    _Atomic bool started, stopping;
-    pthread_t *workers; // owned
+    pthread_mutex_t lock;    // starting
+    _Atomic uint32_t ready;  // all below is there
+    _Atomic uint32_t signal; // changes when a job opens or the pool stops
+    _Atomic bool stopping;
+    void *block; // owned; holds workers and jobs
+    lf_cpu_worker *workers;
+    lf_cpu_job *jobs;
     uint32_t n_workers;
 } lf_cpu_pool;
 

@@ -1,8 +1,9 @@
 // Code on the GPU: loading with the JIT's log, launching, and unloading no sooner than is safe.
 //
-// A module must not be unloaded while one of its kernels may still run (the driver would wait for the whole context), nor
-// while a stream captures. So a destroyed kernel goes on a list; every stream that is busy then gets a mark (an event), and
-// the module goes when those marks have passed, which the next load or destroy looks at.
+// Measured on an H200 with driver 580: loading and unloading a module wait until no kernel runs in the whole context. So a
+// destroyed kernel only goes on a list, and is unloaded by the next load, which waits anyhow. Nor must a module go while one
+// of its kernels is still to run, or while a stream captures: streams that are busy get a mark (an event), and the module
+// goes when those marks have passed.
 #include "runtime/cuda/cuda_device.h"
 #include <stdint.h>
 #include <string.h>
@@ -177,10 +178,10 @@ lf_status lf_cuda_kernel_load(lf_device *device, const lf_image *image, lf_kerne
         return s;
     }
     lf_cuda_relaxed relaxed = lf_cuda_relax(d);
+    s = load(d, image, k);
     pthread_mutex_lock(&d->lock);
     unload_what_is_safe(d);
     pthread_mutex_unlock(&d->lock);
-    s = load(d, image, k);
     lf_cuda_unrelax(d, relaxed);
     lf_cuda_leave(d, &scope);
     if (s) {
@@ -203,17 +204,6 @@ void lf_cuda_kernel_destroy(lf_kernel *kernel) {
     pthread_mutex_lock(&d->lock);
     k->next = d->dead;
     d->dead = k;
-    lf_cuda_scope scope;
-    lf_status s = lf_cuda_enter(d, &scope);
-    if (s) {
-        lf_log_write(&d->base.log, LF_LOG_WARNING, "a kernel's module stays loaded: %s", lf_status_message(s));
-        lf_status_destroy(s);
-    } else {
-        lf_cuda_relaxed relaxed = lf_cuda_relax(d);
-        unload_what_is_safe(d);
-        lf_cuda_unrelax(d, relaxed);
-        lf_cuda_leave(d, &scope);
-    }
     pthread_mutex_unlock(&d->lock);
 }
 

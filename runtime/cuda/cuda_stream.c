@@ -29,12 +29,14 @@ lf_status lf_cuda_stream_create(lf_device *device, lf_stream **out_stream) {
     lf_cuda_device *d = (lf_cuda_device *)device;
     lf_cuda_scope scope;
     LF_TRY(lf_cuda_enter(d, &scope));
+    lf_cuda_relaxed relaxed = lf_cuda_relax(d);
     CUstream native = NULL;
     lf_status s = lf_cuda_check(d, d->cu.cuStreamCreate(&native, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (!s) {
         s = new_stream(d, native, false, out_stream);
         if (s) d->cu.cuStreamDestroy(native);
     }
+    lf_cuda_unrelax(d, relaxed);
     lf_cuda_leave(d, &scope);
     return s;
 }
@@ -79,6 +81,7 @@ static void close_stream(lf_cuda_device *d, lf_cuda_stream *s) {
         pthread_mutex_unlock(&d->lock);
         return;
     }
+    lf_cuda_relaxed relaxed = lf_cuda_relax(d);
     if (!s->wrapped && !lf_cuda_is_capturing(d, s->stream))
         lf_cuda_report(d, d->cu.cuStreamSynchronize(s->stream), "cuStreamSynchronize");
     pthread_mutex_lock(&d->lock);
@@ -86,6 +89,7 @@ static void close_stream(lf_cuda_device *d, lf_cuda_stream *s) {
     if (s->wrapped) lf_cuda_mark_stream(d, s->stream);
     pthread_mutex_unlock(&d->lock);
     if (!s->wrapped) lf_cuda_report(d, d->cu.cuStreamDestroy(s->stream), "cuStreamDestroy");
+    lf_cuda_unrelax(d, relaxed);
     lf_cuda_leave(d, &scope);
 }
 

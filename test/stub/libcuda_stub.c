@@ -226,7 +226,7 @@ CUresult stub_cuStreamDestroy(CUstream stream) {
     return enter("cuStreamDestroy");
 }
 CUresult stub_cuStreamSynchronize(CUstream stream) {
-    (void)stream;
+    if (is_captured(stream)) stub.capture_broken = true;
     ENTER_UNSAFE("cuStreamSynchronize");
     add(&stub.syncs, 1);
     return CUDA_SUCCESS;

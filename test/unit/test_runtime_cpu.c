@@ -1,60 +1,10 @@
 // The CPU device: order, asynchrony, splitting over threads, memory, events, floating-point state, fork, and what a launch
-// allocates. Mailboxes are tested here too, since they need a device only for their memory.
-#include "runtime/device.h"
-#include "runtime/mailbox.h"
-#include <check.h>
+// allocates.
+#include "test/unit/test_runtime.h"
 #include <fenv.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN 0
-#endif
-
-// ---- helpers
-
-static void ok(lf_status s) { ck_assert_msg(!s, "%s: %s", lf_code_name(lf_status_code(s)), lf_status_message(s)); }
-
-static void fails(lf_status s, lf_code code) {
-    ck_assert_str_eq(lf_code_name(lf_status_code(s)), lf_code_name(code));
-    lf_status_destroy(s);
-}
-
-typedef struct counting {
-    lf_allocator allocator;
-    _Atomic long calls, live;
-} counting;
-static void *count_alloc(void *self, size_t size) {
-    counting *c = self;
-    atomic_fetch_add(&c->calls, 1);
-    void *p = size < (size_t)1 << 40 ? malloc(size) : NULL; // sanitizers end the process over a larger request
-    if (p) atomic_fetch_add(&c->live, 1);
-    return p;
-}
-static void *count_resize(void *self, void *block, size_t size) {
-    counting *c = self;
-    atomic_fetch_add(&c->calls, 1);
-    if (!block) atomic_fetch_add(&c->live, 1);
-    return realloc(block, size);
-}
-static void count_release(void *self, void *block) {
-    counting *c = self;
-    if (block) atomic_fetch_sub(&c->live, 1);
-    free(block);
-}
-static void counting_init(counting *c) { *c = (counting){.allocator = {c, count_alloc, count_resize, count_release}}; }
 
 static counting heap;
 static lf_device *device;
@@ -84,39 +34,6 @@ static lf_status launch_on(lf_stream *s, const lf_kernel *k, const uint64_t *arg
                            uint64_t grain) {
     lf_launch l = {.kernel = k, .args = args, .n_args = n_args, .items = items, .grain = grain};
     return ops->launch(s, &l);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-// A gate that a callback waits at.
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool open, reached;
-} gate;
-#define GATE {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false}
-static void wait_at(void *arg) {
-    gate *g = arg;
-    pthread_mutex_lock(&g->lock);
-    g->reached = true;
-    pthread_cond_broadcast(&g->changed);
-    while (!g->open) pthread_cond_wait(&g->changed, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-}
-static void open_gate(gate *g) {
-    pthread_mutex_lock(&g->lock);
-    g->open = true;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
-}
-static void await_reached(gate *g) {
-    pthread_mutex_lock(&g->lock);
-    while (!g->reached) pthread_cond_wait(&g->changed, &g->lock);
-    pthread_mutex_unlock(&g->lock);
 }
 
 // args: array, factor. One item: array[0] = array[0] * factor + 1, so that order shows.
@@ -798,83 +715,6 @@ START_TEST(out_of_memory_anywhere_is_a_status) {
 }
 END_TEST
 
-// ---- mailboxes
-
-static void post(const uint64_t *args, uint64_t begin, uint64_t end) {
-    (void)begin, (void)end;
-    lf_mailbox_slot *slot = (lf_mailbox_slot *)(uintptr_t)args[0];
-    slot->value[0] = args[1];
-    atomic_fetch_add_explicit(&slot->sequence, 1, memory_order_release);
-}
-
-START_TEST(a_mailbox_brings_a_value_without_a_sync) {
-    lf_mailbox_pool *pool;
-    lf_mailbox box, next;
-    lf_kernel *k = load(post);
-    static gate g = GATE;
-    uint64_t value[2];
-    ok(lf_mailbox_pool_create(device, &pool));
-    ok(lf_mailbox_take(pool, &box));
-    ok(ops->stream_callback(stream, wait_at, &g));
-    ok(launch_on(stream, k, (uint64_t[]){(uintptr_t)box.device_slot, 42}, 2, 1, 1));
-    ck_assert(!lf_mailbox_ready(&box));
-    ck_assert(!lf_mailbox_read(&box, value));
-    fails(lf_mailbox_wait(&box, &heap.allocator, 0), LF_TIMEOUT);
-    double before = now();
-    fails(lf_mailbox_wait(&box, &heap.allocator, 20000000), LF_TIMEOUT);
-    ck_assert_msg(now() - before >= 0.02 && now() - before < 2, "waited %g s", now() - before);
-    open_gate(&g);
-    ok(lf_mailbox_wait(&box, &heap.allocator, UINT64_MAX));
-    ck_assert(lf_mailbox_read(&box, value));
-    ck_assert_uint_eq(value[0], 42);
-    ck_assert_uint_eq(device->stats.syncs, 0);
-    // A slot that is used again starts without a value, though its sequence goes on.
-    lf_mailbox_slot *slot = box.slot;
-    lf_mailbox_give(pool, &box);
-    ck_assert_ptr_null(box.slot);
-    lf_mailbox_give(pool, &box);
-    ok(lf_mailbox_take(pool, &next));
-    ck_assert_ptr_eq(next.slot, slot);
-    ck_assert(!lf_mailbox_ready(&next));
-    lf_mailbox_pool_destroy(pool);
-    ops->kernel_destroy(k);
-}
-END_TEST
-
-static lf_mailbox_pool *shared_pool;
-static void *take_and_give(void *arg) {
-    enum { HELD = 40 };
-    lf_mailbox held[HELD] = {{0}};
-    unsigned seed = (unsigned)(uintptr_t)arg;
-    for (int i = 0; i < 20000; i++) {
-        lf_mailbox *b = &held[rand_r(&seed) % HELD];
-        if (b->slot) {
-            ck_assert_uint_eq(b->slot->value[0], (uintptr_t)arg); // nobody else has it
-            lf_mailbox_give(shared_pool, b);
-        } else {
-            ok(lf_mailbox_take(shared_pool, b));
-            b->slot->value[0] = (uintptr_t)arg;
-        }
-    }
-    for (int i = 0; i < HELD; i++) lf_mailbox_give(shared_pool, &held[i]);
-    return NULL;
-}
-START_TEST(mailbox_slots_have_one_owner) {
-    pthread_t threads[8];
-    ok(lf_mailbox_pool_create(device, &shared_pool));
-    for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], NULL, take_and_give, (void *)(i + 1));
-    for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-    static lf_mailbox all[5000];
-    for (int i = 0; i < 5000; i++) {
-        ok(lf_mailbox_take(shared_pool, &all[i]));
-        all[i].slot->reserved++;
-    }
-    for (int i = 0; i < 5000; i++) ck_assert_uint_eq(all[i].slot->reserved, 1); // no two share a slot
-    for (int i = 0; i < 5000; i++) lf_mailbox_give(shared_pool, &all[i]);
-    lf_mailbox_pool_destroy(shared_pool);
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("runtime cpu");
     TCase *t = tcase_create("device");
@@ -902,8 +742,6 @@ int main(void) {
     tcase_add_test(t, a_forked_child_computes);
     tcase_add_test(t, a_child_of_a_busy_parent_does_not_hang);
     tcase_add_test(t, destroying_waits);
-    tcase_add_test(t, a_mailbox_brings_a_value_without_a_sync);
-    tcase_add_test(t, mailbox_slots_have_one_owner);
     suite_add_tcase(suite, t);
     TCase *alone = tcase_create("creation");
     tcase_set_timeout(alone, 120);
