@@ -1,5 +1,5 @@
-// Host code: programs built by hand, op by op, compiled and called. Arithmetic of every scalar dtype against C, the leaves, checks
-// and their numbers, what bind takes over from infer, long programs, many compiles, threads.
+// Host code: programs built by hand, op by op, compiled and called. Arithmetic of every scalar dtype against C, the
+// leaves, checks and their numbers, what bind takes over from infer, long programs, many compiles, threads.
 #include "codegen/codegen.h"
 #include <check.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-// ---- programs by hand -------------------------------------------------------------------------------------------------------
+// ---- programs by hand ---------------------------------------------------------------------------------------
 
 enum { MOST = 64 };
 typedef struct hand {
@@ -71,8 +71,10 @@ static lf_value *op(hand *h, lf_opcode code, lf_dtype d, unsigned n, lf_value *c
     o->results->where = LF_ON_HOST;
     o->compute = n ? operands[0]->type.dtype : d;
     o->prev = h->graph.last;
-    if (o->prev) o->prev->next = o;
-    else h->graph.first = o;
+    if (o->prev)
+        o->prev->next = o;
+    else
+        h->graph.first = o;
     h->graph.last = o;
     return o->results;
 }
@@ -122,7 +124,7 @@ static void add_check(hand *h, unsigned n, lf_value *const *condition_and_number
     h->checks[h->program.abi.n_checks++] = o;
 }
 
-// ---- fixture ------------------------------------------------------------------------------------------------------------------
+// ---- fixture ------------------------------------------------------------------------------------------------
 
 static const lf_codegen_table *table;
 static lf_codegen *codegen;
@@ -140,20 +142,49 @@ static lf_object compile(hand *h) {
     return object;
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------------------------------------
+// ---- arithmetic ---------------------------------------------------------------------------------------------
 
 static const uint64_t patterns[] = {
-    0, 1, 2, 3, 5, 7, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x3c00, 0xbc00, 0x3f80, 0x7bff,
-    0x3f800000, 0x40490fdb, 0xbfc00000, 0x7f7fffff, 0x00800000, 0x3ff0000000000000, 0x400921fb54442d18, 0xbff8000000000000,
-    0x7fefffffffffffff, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff,
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    0x7f,
+    0x80,
+    0xff,
+    0x7fff,
+    0x8000,
+    0xffff,
+    0x7fffffff,
+    0x80000000,
+    0xffffffff,
+    0x3c00,
+    0xbc00,
+    0x3f80,
+    0x7bff,
+    0x3f800000,
+    0x40490fdb,
+    0xbfc00000,
+    0x7f7fffff,
+    0x00800000,
+    0x3ff0000000000000,
+    0x400921fb54442d18,
+    0xbff8000000000000,
+    0x7fefffffffffffff,
+    0x7fffffffffffffff,
+    0x8000000000000000,
+    0xffffffffffffffff,
 };
 enum { N_PATTERNS = sizeof patterns / sizeof *patterns };
 
-#define INTEGER_CASE(ID, type)                                                        \
-    case LF_##ID: {                                                                   \
-        type x = (type)a, y = (type)b;                                                \
-        return (type)(code == LF_OP_ADD ? (uint64_t)x + (uint64_t)y                   \
-                      : code == LF_OP_SUB ? (uint64_t)x - (uint64_t)y : (uint64_t)x * (uint64_t)y); \
+#define INTEGER_CASE(ID, type)                                                                                              \
+    case LF_##ID: {                                                                                                         \
+        type x = (type)a, y = (type)b;                                                                                      \
+        return (type)(code == LF_OP_ADD   ? (uint64_t)x + (uint64_t)y                                                       \
+                      : code == LF_OP_SUB ? (uint64_t)x - (uint64_t)y                                                       \
+                                          : (uint64_t)x * (uint64_t)y);                                                     \
     }
 static float as_f32(uint64_t bits) {
     uint32_t low = (uint32_t)bits;
@@ -166,7 +197,9 @@ static double as_f64(uint64_t bits) {
     memcpy(&d, &bits, sizeof d);
     return d;
 }
-static float do_f32(lf_opcode code, float x, float y) { return code == LF_OP_ADD ? x + y : code == LF_OP_SUB ? x - y : x * y; }
+static float do_f32(lf_opcode code, float x, float y) {
+    return code == LF_OP_ADD ? x + y : code == LF_OP_SUB ? x - y : x * y;
+}
 
 // What C says of code(a, b); floats as bits, every NaN as all ones.
 static uint64_t in_c(lf_opcode code, lf_dtype d, uint64_t a, uint64_t b) {
@@ -179,8 +212,7 @@ static uint64_t in_c(lf_opcode code, lf_dtype d, uint64_t a, uint64_t b) {
         INTEGER_CASE(U16, uint16_t)
         INTEGER_CASE(U32, uint32_t)
         INTEGER_CASE(U64, uint64_t)
-    case LF_BOOL:
-        return code == LF_OP_ADD ? (a | b) & 1 : a & b & 1;
+    case LF_BOOL: return code == LF_OP_ADD ? (a | b) & 1 : a & b & 1;
     case LF_F16:
     case LF_BF16: {
         float f = do_f32(code, lf_half_to_f32(d, (uint16_t)a), lf_half_to_f32(d, (uint16_t)b));
@@ -198,9 +230,7 @@ static uint64_t in_c(lf_opcode code, lf_dtype d, uint64_t a, uint64_t b) {
         memcpy(&bits, &r, sizeof bits);
         return r != r ? UINT64_MAX : bits;
     }
-    default:
-        ck_abort();
-        return 0;
+    default: ck_abort(); return 0;
     }
 }
 
@@ -256,8 +286,10 @@ START_TEST(test_complex) {
         const double x[4] = {1.5, -2, 0.25, 4};
         for (int i = 0; i < 4; i++) {
             float f = (float)x[i];
-            if (wide) memcpy((char *)slots + 8 * i, &x[i], 8);
-            else memcpy((char *)slots + 4 * i, &f, 4);
+            if (wide)
+                memcpy((char *)slots + 8 * i, &x[i], 8);
+            else
+                memcpy((char *)slots + 4 * i, &f, 4);
         }
         ck_assert_int_eq(o.infer(slots), -1);
         o.bind(slots);
@@ -289,13 +321,13 @@ START_TEST(test_maths) {
 }
 END_TEST
 
-// ---- leaves, phases, checks ---------------------------------------------------------------------------------------------------
+// ---- leaves, phases, checks ---------------------------------------------------------------------------------
 
 START_TEST(test_leaves) {
     hand h;
     hand_init(&h);
     lf_value *scalar = param(&h, LF_I32), *tensor = tensor_param(&h, LF_F32, 3), *flag = param(&h, LF_BOOL);
-    h.params[0]->type.tensor = h.params[0]->type.host = true;  // a @host tensor
+    h.params[0]->type.tensor = h.params[0]->type.host = true; // a @host tensor
     lf_value *extent = of_axis(&h, LF_OP_EXTENT, tensor, 2), *pitch = of_axis(&h, LF_OP_PITCH, tensor, 1);
     lf_value *address = op(&h, LF_OP_SLOT, LF_I64, 0, NULL);
     address->def->slot = h.param_slots[1];
@@ -307,21 +339,21 @@ START_TEST(test_leaves) {
     lf_object o = compile(&h);
     uint64_t slots[32];
     memset(slots, 0xaa, sizeof slots);
-    slots[0] = 0xffffffff00000005;           // only the low bytes are the value
-    slots[1] = 1000;                         // address, then extents, then strides
+    slots[0] = 0xffffffff00000005; // only the low bytes are the value
+    slots[1] = 1000;               // address, then extents, then strides
     slots[2] = 2, slots[3] = 3, slots[4] = 6;
     slots[5] = 18, slots[6] = 100, slots[7] = 1;
-    slots[8] = 0x80;                         // a bool byte that is not 0
+    slots[8] = 0x80; // a bool byte that is not 0
     ck_assert_int_eq(o.infer(slots), -1);
     ck_assert_uint_eq(slots[s_size], 24);
     ck_assert_uint_eq(slots[s_flag] & 0xff, 1);
     ck_assert_uint_eq(slots[s_end], 0xaaaaaaaaaaaaaaaa);
-    slots[s_size] = 25;                      // bind takes what infer stored
+    slots[s_size] = 25; // bind takes what infer stored
     o.bind(slots);
     ck_assert_uint_eq(slots[s_end], 1000 + 100 * 25);
     ck_assert_uint_eq(slots[s_again], 25);
     ck_assert_uint_eq(slots[s_scalar] & 0xffffffff, 5);
-    slots[4] = INT64_MAX;                    // saturates
+    slots[4] = INT64_MAX; // saturates
     ck_assert_int_eq(o.infer(slots), -1);
     ck_assert_uint_eq(slots[s_size], INT64_MAX);
     table->release(codegen, &o);
@@ -345,7 +377,7 @@ START_TEST(test_checks) {
     memcpy(&slots[2], &two, 4);
     ck_assert_int_eq(o.infer(slots), -1);
     ck_assert_uint_eq(slots[sum], 14);
-    slots[0] = (uint64_t)-1;                 // the first that fails counts
+    slots[0] = (uint64_t)-1; // the first that fails counts
     ck_assert_int_eq(o.infer(slots), 0);
     slots[0] = 9;
     ck_assert_int_eq(o.infer(slots), 1);
@@ -373,21 +405,21 @@ static void refused(hand *h, lf_code code, const char *has) {
 
 START_TEST(test_broken_programs) {
     hand h;
-    hand_init(&h);  // known only when launches are bound
+    hand_init(&h); // known only when launches are bound
     store(&h, op(&h, LF_OP_SLOT, LF_I64, 0, NULL), LF_PHASE_INFER);
     refused(&h, LF_INTERNAL, "known only when launches are bound");
-    hand_init(&h);  // a device value
+    hand_init(&h); // a device value
     lf_value *item = unary(&h, LF_OP_ITEM, LF_F32, tensor_param(&h, LF_F32, 0));
     store(&h, item, LF_PHASE_INFER);
     refused(&h, LF_INTERNAL, "not a host value (%, value 1, op item)");
-    hand_init(&h);  // a tensor itself
+    hand_init(&h); // a tensor itself
     store(&h, tensor_param(&h, LF_F32, 2), LF_PHASE_INFER);
     refused(&h, LF_INTERNAL, "a tensor is no host value");
-    hand_init(&h);  // an op on dtypes it does not have
+    hand_init(&h); // an op on dtypes it does not have
     lf_value *x = param(&h, LF_F32);
     store(&h, binary(&h, LF_OP_XOR, LF_F32, x, x), LF_PHASE_INFER);
     refused(&h, LF_UNSUPPORTED, "xor of f32");
-    hand_init(&h);  // a number that does not fit a word
+    hand_init(&h); // a number that does not fit a word
     add_check(&h, 2, (lf_value *[]){param(&h, LF_BOOL), param(&h, LF_C128)});
     refused(&h, LF_INTERNAL, "a check cannot report this");
 }
@@ -404,7 +436,8 @@ START_TEST(test_print) {
     char *text;
     ok(table->print(codegen, LF_STAGE_HOST_IR, &h.program, NULL, NULL, (lfuser_abi_class){0}, NULL, &text));
     ck_assert_msg(strstr(text, "define i64 @infer(ptr %slots)") && strstr(text, "%doubled = mul i64 %width, 2") &&
-                      strstr(text, "define void @bind(ptr %slots)"), "%s", text);
+                      strstr(text, "define void @bind(ptr %slots)"),
+                  "%s", text);
     lf_free(&lf_system_allocator, text);
     ok(table->print(codegen, LF_STAGE_HOST_ASM, &h.program, NULL, NULL, (lfuser_abi_class){0}, NULL, &text));
     ck_assert_msg(strstr(text, "infer:") && strstr(text, "retq"), "%s", text);
@@ -413,7 +446,7 @@ START_TEST(test_print) {
 }
 END_TEST
 
-// ---- size, number, threads ----------------------------------------------------------------------------------------------------
+// ---- size, number, threads ----------------------------------------------------------------------------------
 
 static double chain_ms(int n) {
     hand h;
@@ -550,7 +583,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("codegen host");
     TCase *tc = tcase_create("all");
-    tcase_set_timeout(tc, 300);
+    tcase_set_timeout(tc, 1200); // the long run, on a busy machine
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_entry);
     tcase_add_test(tc, test_arithmetic);

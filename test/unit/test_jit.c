@@ -1,6 +1,6 @@
-// LLVM as this library uses it: loading and unloading code, the closed list of what code may call, the maths bitcode on every
-// target, the allow-list before code generation (each intrinsic on it is compiled, each thing off it refused), NVPTX text.
-// The ops themselves: test_emit*.c.
+// LLVM as this library uses it: loading and unloading code, the closed list of what code may call, the maths bitcode
+// on every target, the allow-list before code generation (each intrinsic on it is compiled, each thing off it
+// refused), NVPTX text. The ops themselves: test_emit*.c.
 #include "codegen/llvm/check_ir.h"
 #include "codegen/llvm/jit.h"
 #include "codegen/llvm/math_link.h"
@@ -122,7 +122,7 @@ static long resident_kib(void) {
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-// ---- targets ----------------------------------------------------------------------------------------------------------------
+// ---- targets ------------------------------------------------------------------------------------------------
 
 START_TEST(test_unknown_targets) {
     lf_llvm *l;
@@ -130,7 +130,7 @@ START_TEST(test_unknown_targets) {
     fails(lf_llvm_create(heap, &sm, LF_LLVM_KERNEL, false, "x", &l), LF_UNSUPPORTED, "sm_42");
     ck_assert_ptr_null(l);
     fails(lf_llvm_create(heap, &cpu, LF_LLVM_KERNEL, false, "x", &l), LF_UNSUPPORTED, "'pentium'");
-    memset(cpu.cpu, 'x', sizeof cpu.cpu);  // no end
+    memset(cpu.cpu, 'x', sizeof cpu.cpu); // no end
     fails(lf_llvm_create(heap, &cpu, LF_LLVM_KERNEL, false, "x", &l), LF_UNSUPPORTED, "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'");
 }
 END_TEST
@@ -162,47 +162,95 @@ START_TEST(test_ptx) {
 }
 END_TEST
 
-// ---- the allow-list -----------------------------------------------------------------------------------------------------------
+// ---- the allow-list -----------------------------------------------------------------------------------------
 
 // One call of each intrinsic that is allowed, in terms of the parameters of `everything`.
 static const char *const calls[] = {
-    "i32 @llvm.abs.i32(i32 %i, i1 false)", "i64 @llvm.smax.i64(i64 %l, i64 7)", "i8 @llvm.smin.i8(i8 %c, i8 7)",
-    "i16 @llvm.umax.i16(i16 %s, i16 7)", "i32 @llvm.umin.i32(i32 %i, i32 7)", "i8 @llvm.scmp.i8.i32(i32 %i, i32 7)",
-    "i8 @llvm.ucmp.i8.i64(i64 %l, i64 7)", "i64 @llvm.ctlz.i64(i64 %l, i1 false)", "i8 @llvm.cttz.i8(i8 %c, i1 false)",
-    "i16 @llvm.ctpop.i16(i16 %s)", "i32 @llvm.bswap.i32(i32 %i)", "i64 @llvm.bitreverse.i64(i64 %l)",
-    "i32 @llvm.fshl.i32(i32 %i, i32 3, i32 %i)", "i64 @llvm.fshr.i64(i64 %l, i64 3, i64 %l)", "i8 @llvm.sadd.sat.i8(i8 %c, i8 7)",
-    "i32 @llvm.uadd.sat.i32(i32 %i, i32 7)", "i64 @llvm.ssub.sat.i64(i64 %l, i64 7)", "i16 @llvm.usub.sat.i16(i16 %s, i16 7)",
-    "{ i32, i1 } @llvm.sadd.with.overflow.i32(i32 %i, i32 7)", "{ i64, i1 } @llvm.uadd.with.overflow.i64(i64 %l, i64 7)",
-    "{ i8, i1 } @llvm.ssub.with.overflow.i8(i8 %c, i8 7)", "{ i16, i1 } @llvm.usub.with.overflow.i16(i16 %s, i16 7)",
-    "{ i64, i1 } @llvm.smul.with.overflow.i64(i64 %l, i64 7)", "{ i64, i1 } @llvm.umul.with.overflow.i64(i64 %l, i64 7)",
-    "float @llvm.fabs.f32(float %f)", "double @llvm.copysign.f64(double %d, double 1.0)", "float @llvm.sqrt.f32(float %f)",
-    "double @llvm.sqrt.f64(double %d)", "float @llvm.fma.f32(float %f, float 3.0, float %f)",
-    "double @llvm.fma.f64(double %d, double 3.0, double %d)", "<4 x float> @llvm.fma.v4f32(<4 x float> %v, <4 x float> %v, <4 x float> %v)",
-    "float @llvm.floor.f32(float %f)", "double @llvm.floor.f64(double %d)", "float @llvm.ceil.f32(float %f)",
-    "double @llvm.ceil.f64(double %d)", "float @llvm.trunc.f32(float %f)", "double @llvm.trunc.f64(double %d)",
-    "float @llvm.rint.f32(float %f)", "double @llvm.rint.f64(double %d)", "float @llvm.nearbyint.f32(float %f)",
-    "double @llvm.nearbyint.f64(double %d)", "float @llvm.roundeven.f32(float %f)", "double @llvm.roundeven.f64(double %d)",
-    "float @llvm.minimum.f32(float %f, float 1.0)", "double @llvm.maximum.f64(double %d, double 1.0)",
-    "float @llvm.minimumnum.f32(float %f, float 1.0)", "double @llvm.maximumnum.f64(double %d, double 1.0)",
-    "i1 @llvm.is.fpclass.f32(float %f, i32 3)", "i1 @llvm.is.fpclass.f64(double %d, i32 516)",
-    "i64 @llvm.fptosi.sat.i64.f32(float %f)", "i8 @llvm.fptosi.sat.i8.f64(double %d)", "i64 @llvm.fptoui.sat.i64.f64(double %d)",
-    "i16 @llvm.fptoui.sat.i16.f32(float %f)", "float @llvm.fmuladd.f32(float %f, float 3.0, float %f)",
-    "afn float @llvm.exp2.f32(float %f)", "afn float @llvm.sin.f32(float %f)",
-    "afn float @llvm.cos.f32(float %f)", "void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 %l, i1 false)",
+    "i32 @llvm.abs.i32(i32 %i, i1 false)",
+    "i64 @llvm.smax.i64(i64 %l, i64 7)",
+    "i8 @llvm.smin.i8(i8 %c, i8 7)",
+    "i16 @llvm.umax.i16(i16 %s, i16 7)",
+    "i32 @llvm.umin.i32(i32 %i, i32 7)",
+    "i8 @llvm.scmp.i8.i32(i32 %i, i32 7)",
+    "i8 @llvm.ucmp.i8.i64(i64 %l, i64 7)",
+    "i64 @llvm.ctlz.i64(i64 %l, i1 false)",
+    "i8 @llvm.cttz.i8(i8 %c, i1 false)",
+    "i16 @llvm.ctpop.i16(i16 %s)",
+    "i32 @llvm.bswap.i32(i32 %i)",
+    "i64 @llvm.bitreverse.i64(i64 %l)",
+    "i32 @llvm.fshl.i32(i32 %i, i32 3, i32 %i)",
+    "i64 @llvm.fshr.i64(i64 %l, i64 3, i64 %l)",
+    "i8 @llvm.sadd.sat.i8(i8 %c, i8 7)",
+    "i32 @llvm.uadd.sat.i32(i32 %i, i32 7)",
+    "i64 @llvm.ssub.sat.i64(i64 %l, i64 7)",
+    "i16 @llvm.usub.sat.i16(i16 %s, i16 7)",
+    "{ i32, i1 } @llvm.sadd.with.overflow.i32(i32 %i, i32 7)",
+    "{ i64, i1 } @llvm.uadd.with.overflow.i64(i64 %l, i64 7)",
+    "{ i8, i1 } @llvm.ssub.with.overflow.i8(i8 %c, i8 7)",
+    "{ i16, i1 } @llvm.usub.with.overflow.i16(i16 %s, i16 7)",
+    "{ i64, i1 } @llvm.smul.with.overflow.i64(i64 %l, i64 7)",
+    "{ i64, i1 } @llvm.umul.with.overflow.i64(i64 %l, i64 7)",
+    "float @llvm.fabs.f32(float %f)",
+    "double @llvm.copysign.f64(double %d, double 1.0)",
+    "float @llvm.sqrt.f32(float %f)",
+    "double @llvm.sqrt.f64(double %d)",
+    "float @llvm.fma.f32(float %f, float 3.0, float %f)",
+    "double @llvm.fma.f64(double %d, double 3.0, double %d)",
+    "<4 x float> @llvm.fma.v4f32(<4 x float> %v, <4 x float> %v, <4 x float> %v)",
+    "float @llvm.floor.f32(float %f)",
+    "double @llvm.floor.f64(double %d)",
+    "float @llvm.ceil.f32(float %f)",
+    "double @llvm.ceil.f64(double %d)",
+    "float @llvm.trunc.f32(float %f)",
+    "double @llvm.trunc.f64(double %d)",
+    "float @llvm.rint.f32(float %f)",
+    "double @llvm.rint.f64(double %d)",
+    "float @llvm.nearbyint.f32(float %f)",
+    "double @llvm.nearbyint.f64(double %d)",
+    "float @llvm.roundeven.f32(float %f)",
+    "double @llvm.roundeven.f64(double %d)",
+    "float @llvm.minimum.f32(float %f, float 1.0)",
+    "double @llvm.maximum.f64(double %d, double 1.0)",
+    "float @llvm.minimumnum.f32(float %f, float 1.0)",
+    "double @llvm.maximumnum.f64(double %d, double 1.0)",
+    "i1 @llvm.is.fpclass.f32(float %f, i32 3)",
+    "i1 @llvm.is.fpclass.f64(double %d, i32 516)",
+    "i64 @llvm.fptosi.sat.i64.f32(float %f)",
+    "i8 @llvm.fptosi.sat.i8.f64(double %d)",
+    "i64 @llvm.fptoui.sat.i64.f64(double %d)",
+    "i16 @llvm.fptoui.sat.i16.f32(float %f)",
+    "float @llvm.fmuladd.f32(float %f, float 3.0, float %f)",
+    "afn float @llvm.exp2.f32(float %f)",
+    "afn float @llvm.sin.f32(float %f)",
+    "afn float @llvm.cos.f32(float %f)",
+    "void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 %l, i1 false)",
     "void @llvm.memcpy.inline.p0.p0.i64(ptr %p, ptr %q, i64 16, i1 false)",
-    "void @llvm.memmove.p0.p0.i64(ptr %p, ptr %q, i64 %l, i1 false)", "void @llvm.memset.p0.i64(ptr %p, i8 %c, i64 %l, i1 false)",
-    "void @llvm.memset.inline.p0.i64(ptr %p, i8 %c, i64 16, i1 false)", "void @llvm.lifetime.start.p0(ptr %a)",
-    "void @llvm.lifetime.end.p0(ptr %a)", "void @llvm.assume(i1 %b)", "i32 @llvm.expect.i32(i32 %i, i32 7)",
-    "ptr @llvm.ptrmask.p0.i64(ptr %p, i64 -16)", "void @llvm.experimental.noalias.scope.decl(metadata !0)",
-    "void @llvm.prefetch.p0(ptr %p, i32 0, i32 3, i32 1)", "i32 @llvm.vector.reduce.add.v4i32(<4 x i32> %w)",
-    "i32 @llvm.vector.reduce.mul.v4i32(<4 x i32> %w)", "i32 @llvm.vector.reduce.and.v4i32(<4 x i32> %w)",
-    "i32 @llvm.vector.reduce.or.v4i32(<4 x i32> %w)", "i32 @llvm.vector.reduce.xor.v4i32(<4 x i32> %w)",
-    "i32 @llvm.vector.reduce.smax.v4i32(<4 x i32> %w)", "i32 @llvm.vector.reduce.smin.v4i32(<4 x i32> %w)",
-    "i32 @llvm.vector.reduce.umax.v4i32(<4 x i32> %w)", "i32 @llvm.vector.reduce.umin.v4i32(<4 x i32> %w)",
-    "float @llvm.vector.reduce.fadd.v4f32(float -0.0, <4 x float> %v)", "float @llvm.vector.reduce.fmul.v4f32(float 1.0, <4 x float> %v)",
-    "float @llvm.vector.reduce.fmaximum.v4f32(<4 x float> %v)", "float @llvm.vector.reduce.fminimum.v4f32(<4 x float> %v)",
+    "void @llvm.memmove.p0.p0.i64(ptr %p, ptr %q, i64 %l, i1 false)",
+    "void @llvm.memset.p0.i64(ptr %p, i8 %c, i64 %l, i1 false)",
+    "void @llvm.memset.inline.p0.i64(ptr %p, i8 %c, i64 16, i1 false)",
+    "void @llvm.lifetime.start.p0(ptr %a)",
+    "void @llvm.lifetime.end.p0(ptr %a)",
+    "void @llvm.assume(i1 %b)",
+    "i32 @llvm.expect.i32(i32 %i, i32 7)",
+    "ptr @llvm.ptrmask.p0.i64(ptr %p, i64 -16)",
+    "void @llvm.experimental.noalias.scope.decl(metadata !0)",
+    "void @llvm.prefetch.p0(ptr %p, i32 0, i32 3, i32 1)",
+    "i32 @llvm.vector.reduce.add.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.mul.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.and.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.or.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.xor.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.smax.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.smin.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.umax.v4i32(<4 x i32> %w)",
+    "i32 @llvm.vector.reduce.umin.v4i32(<4 x i32> %w)",
+    "float @llvm.vector.reduce.fadd.v4f32(float -0.0, <4 x float> %v)",
+    "float @llvm.vector.reduce.fmul.v4f32(float 1.0, <4 x float> %v)",
+    "float @llvm.vector.reduce.fmaximum.v4f32(<4 x float> %v)",
+    "float @llvm.vector.reduce.fminimum.v4f32(<4 x float> %v)",
     "<4 x float> @llvm.vector.insert.v4f32.v2f32(<4 x float> %v, <2 x float> %u, i64 2)",
-    "<2 x float> @llvm.vector.extract.v2f32.v4f32(<4 x float> %v, i64 2)", "<4 x i32> @llvm.stepvector.v4i32()",
+    "<2 x float> @llvm.vector.extract.v2f32.v4f32(<4 x float> %v, i64 2)",
+    "<4 x i32> @llvm.stepvector.v4i32()",
     "<4 x float> @llvm.vector.interleave2.v4f32(<2 x float> %u, <2 x float> %u)",
     "{ <2 x float>, <2 x float> } @llvm.vector.deinterleave2.v4f32(<4 x float> %v)",
     "<4 x float> @llvm.masked.load.v4f32.p0(ptr align 4 %p, <4 x i1> %m, <4 x float> %v)",
@@ -211,33 +259,64 @@ static const char *const calls[] = {
     "void @llvm.masked.scatter.v4f32.v4p0(<4 x float> %v, <4 x ptr> align 4 %n, <4 x i1> %m)",
     "<4 x float> @llvm.masked.expandload.v4f32.p0(ptr align 4 %p, <4 x i1> %m, <4 x float> %v)",
     "void @llvm.masked.compressstore.v4f32.p0(<4 x float> %v, ptr align 4 %p, <4 x i1> %m)",
-    "<4 x i1> @llvm.get.active.lane.mask.v4i1.i64(i64 %l, i64 100)", "i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
-    "i32 @llvm.nvvm.read.ptx.sreg.tid.y()", "i32 @llvm.nvvm.read.ptx.sreg.tid.z()", "i32 @llvm.nvvm.read.ptx.sreg.ntid.x()",
-    "i32 @llvm.nvvm.read.ptx.sreg.ntid.y()", "i32 @llvm.nvvm.read.ptx.sreg.ntid.z()", "i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
-    "i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()", "i32 @llvm.nvvm.read.ptx.sreg.ctaid.z()", "i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()",
-    "i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()", "i32 @llvm.nvvm.read.ptx.sreg.nctaid.z()", "i32 @llvm.nvvm.read.ptx.sreg.laneid()",
-    "i32 @llvm.nvvm.read.ptx.sreg.warpsize()", "i32 @llvm.nvvm.read.ptx.sreg.smid()", "i32 @llvm.nvvm.read.ptx.sreg.lanemask.eq()",
-    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.le()", "i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()",
-    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.ge()", "i32 @llvm.nvvm.read.ptx.sreg.lanemask.gt()",
-    "void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)", "void @llvm.nvvm.barrier.cta.sync.all(i32 0)",
-    "void @llvm.nvvm.bar.warp.sync(i32 -1)", "void @llvm.nvvm.membar.cta()", "void @llvm.nvvm.membar.gl()",
-    "void @llvm.nvvm.membar.sys()", "i32 @llvm.nvvm.activemask()", "i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %i, i32 1, i32 31)",
-    "i32 @llvm.nvvm.shfl.sync.up.i32(i32 -1, i32 %i, i32 1, i32 0)", "i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 1, i32 31)",
+    "<4 x i1> @llvm.get.active.lane.mask.v4i1.i64(i64 %l, i64 100)",
+    "i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+    "i32 @llvm.nvvm.read.ptx.sreg.tid.y()",
+    "i32 @llvm.nvvm.read.ptx.sreg.tid.z()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ntid.x()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ntid.y()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ntid.z()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()",
+    "i32 @llvm.nvvm.read.ptx.sreg.ctaid.z()",
+    "i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()",
+    "i32 @llvm.nvvm.read.ptx.sreg.nctaid.y()",
+    "i32 @llvm.nvvm.read.ptx.sreg.nctaid.z()",
+    "i32 @llvm.nvvm.read.ptx.sreg.laneid()",
+    "i32 @llvm.nvvm.read.ptx.sreg.warpsize()",
+    "i32 @llvm.nvvm.read.ptx.sreg.smid()",
+    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.eq()",
+    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.le()",
+    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()",
+    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.ge()",
+    "i32 @llvm.nvvm.read.ptx.sreg.lanemask.gt()",
+    "void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)",
+    "void @llvm.nvvm.barrier.cta.sync.all(i32 0)",
+    "void @llvm.nvvm.bar.warp.sync(i32 -1)",
+    "void @llvm.nvvm.membar.cta()",
+    "void @llvm.nvvm.membar.gl()",
+    "void @llvm.nvvm.membar.sys()",
+    "i32 @llvm.nvvm.activemask()",
+    "i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %i, i32 1, i32 31)",
+    "i32 @llvm.nvvm.shfl.sync.up.i32(i32 -1, i32 %i, i32 1, i32 0)",
+    "i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 1, i32 31)",
     "i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %i, i32 1, i32 31)",
     "float @llvm.nvvm.shfl.sync.idx.f32(i32 -1, float %f, i32 1, i32 31)",
     "float @llvm.nvvm.shfl.sync.up.f32(i32 -1, float %f, i32 1, i32 0)",
     "float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %f, i32 1, i32 31)",
-    "float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 1, i32 31)", "i1 @llvm.nvvm.vote.all.sync(i32 -1, i1 %b)",
-    "i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %b)", "i1 @llvm.nvvm.vote.uni.sync(i32 -1, i1 %b)",
-    "i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %b)", "i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %i)",
-    "i32 @llvm.nvvm.match.any.sync.i64(i32 -1, i64 %l)", "i32 @llvm.nvvm.redux.sync.add(i32 %i, i32 -1)",
-    "i32 @llvm.nvvm.redux.sync.umin(i32 %i, i32 -1)", "i32 @llvm.nvvm.redux.sync.umax(i32 %i, i32 -1)",
-    "i32 @llvm.nvvm.redux.sync.min(i32 %i, i32 -1)", "i32 @llvm.nvvm.redux.sync.max(i32 %i, i32 -1)",
-    "i32 @llvm.nvvm.redux.sync.and(i32 %i, i32 -1)", "i32 @llvm.nvvm.redux.sync.or(i32 %i, i32 -1)",
-    "i32 @llvm.nvvm.redux.sync.xor(i32 %i, i32 -1)", "float @llvm.nvvm.rcp.approx.ftz.f(float %f)",
-    "float @llvm.nvvm.rsqrt.approx.f(float %f)", "float @llvm.nvvm.rsqrt.approx.ftz.f(float %f)",
-    "float @llvm.nvvm.sqrt.approx.f(float %f)", "float @llvm.nvvm.lg2.approx.f(float %f)", "float @llvm.nvvm.sin.approx.f(float %f)",
-    "float @llvm.nvvm.cos.approx.f(float %f)", "float @llvm.nvvm.div.approx.f(float %f, float 3.0)",
+    "float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 1, i32 31)",
+    "i1 @llvm.nvvm.vote.all.sync(i32 -1, i1 %b)",
+    "i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %b)",
+    "i1 @llvm.nvvm.vote.uni.sync(i32 -1, i1 %b)",
+    "i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %b)",
+    "i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %i)",
+    "i32 @llvm.nvvm.match.any.sync.i64(i32 -1, i64 %l)",
+    "i32 @llvm.nvvm.redux.sync.add(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.umin(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.umax(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.min(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.max(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.and(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.or(i32 %i, i32 -1)",
+    "i32 @llvm.nvvm.redux.sync.xor(i32 %i, i32 -1)",
+    "float @llvm.nvvm.rcp.approx.ftz.f(float %f)",
+    "float @llvm.nvvm.rsqrt.approx.f(float %f)",
+    "float @llvm.nvvm.rsqrt.approx.ftz.f(float %f)",
+    "float @llvm.nvvm.sqrt.approx.f(float %f)",
+    "float @llvm.nvvm.lg2.approx.f(float %f)",
+    "float @llvm.nvvm.sin.approx.f(float %f)",
+    "float @llvm.nvvm.cos.approx.f(float %f)",
+    "float @llvm.nvvm.div.approx.f(float %f, float 3.0)",
 };
 enum { N_CALLS = sizeof calls / sizeof *calls };
 
@@ -303,11 +382,12 @@ END_TEST
 
 typedef struct refusal {
     int target;
-    const char *code;     // body of `void @f(ptr %p, float %f, double %d, i128 %w, half %h, i32 %i)`
+    const char *code; // body of `void @f(ptr %p, float %f, double %d, i128 %w, half %h, i32 %i)`
     const char *says;
 } refusal;
 static const refusal refusals[] = {
-    {SM90, "%r = call float @llvm.exp.f32(float %f)", "no such function on sm_90: %r = call float @llvm.exp.f32(float %f) (in f)"},
+    {SM90, "%r = call float @llvm.exp.f32(float %f)",
+     "no such function on sm_90: %r = call float @llvm.exp.f32(float %f) (in f)"},
     {SM90, "%r = call double @llvm.sin.f64(double %d)", "no such function but in exact mode on sm_90"},
     {SM90, "%r = call float @llvm.pow.f32(float %f, float %f)", "no such function on sm_90"},
     {SM90, "%r = frem float %f, 3.0", "no such instruction on sm_90: %r = frem float %f, 3.000000e+00"},
@@ -366,7 +446,8 @@ START_TEST(test_long_function) {
     char *text = malloc(size);
     at += (size_t)snprintf(text + at, size - at, "define void @f(ptr %%p, float %%x0) {\n");
     for (int i = 0; i < 100000; i++)
-        at += (size_t)snprintf(text + at, size - at, "%%x%d = call float @llvm.fma.f32(float %%x%d, float 0.5, float %%x0)\n", i + 1, i);
+        at += (size_t)snprintf(text + at, size - at,
+                               "%%x%d = call float @llvm.fma.f32(float %%x%d, float 0.5, float %%x0)\n", i + 1, i);
     at += (size_t)snprintf(text + at, size - at, "store float %%x100000, ptr %%p\nret void\n}\n");
     ck_assert(at < size);
     lf_llvm *l = from_text(&targets[SM90], false, text);
@@ -376,15 +457,15 @@ START_TEST(test_long_function) {
 }
 END_TEST
 
-// ---- the maths ----------------------------------------------------------------------------------------------------------------
+// ---- the maths ----------------------------------------------------------------------------------------------
 
 #define LFM_UNARY(name) "float @lfm_" #name "_f32(float %f)", "double @lfm_" #name "_f64(double %d)",
 #define LFM_BINARY(name) "float @lfm_" #name "_f32(float %f, float %f)", "double @lfm_" #name "_f64(double %d, double %d)",
-#define LFM_CUNARY(name)                                         \
-    "void @lfm_c" #name "_f32(float %f, float %f, ptr %p, ptr %q)", \
+#define LFM_CUNARY(name)                                                                                                    \
+    "void @lfm_c" #name "_f32(float %f, float %f, ptr %p, ptr %q)",                                                         \
         "void @lfm_c" #name "_f64(double %d, double %d, ptr %p, ptr %q)",
-#define LFM_CBINARY(name)                                                            \
-    "void @lfm_c" #name "_f32(float %f, float %f, float %f, float %f, ptr %p, ptr %q)", \
+#define LFM_CBINARY(name)                                                                                                   \
+    "void @lfm_c" #name "_f32(float %f, float %f, float %f, float %f, ptr %p, ptr %q)",                                     \
         "void @lfm_c" #name "_f64(double %d, double %d, double %d, double %d, ptr %p, ptr %q)",
 static const char *const maths[] = {
 #include "math/functions.def"
@@ -394,7 +475,7 @@ enum { N_MATHS = sizeof maths / sizeof *maths };
 static lf_llvm *maths_module(const lf_target *t, size_t from, size_t to) {
     static char text[64 * 1024];
     size_t at = 0;
-    for (size_t i = from; i < to; i++) {  // the same text but for names declares it
+    for (size_t i = from; i < to; i++) { // the same text but for names declares it
         const char *name = name_in(maths[i]);
         at += (size_t)snprintf(text + at, sizeof text - at, "declare %.*s%.*s(", (int)(name - maths[i]), maths[i],
                                (int)strcspn(name, "("), name);
@@ -412,8 +493,9 @@ static lf_llvm *maths_module(const lf_target *t, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         bool nothing = strncmp(maths[i], "void", 4) == 0;
         at += nothing ? (size_t)snprintf(text + at, sizeof text - at, "  call %s\n", maths[i])
-                      : (size_t)snprintf(text + at, sizeof text - at, "  %%r%zu = call %s\n  store volatile %.*s %%r%zu, ptr %%p\n", i,
-                                         maths[i], (int)strcspn(maths[i], " "), maths[i], i);
+                      : (size_t)snprintf(text + at, sizeof text - at,
+                                         "  %%r%zu = call %s\n  store volatile %.*s %%r%zu, ptr %%p\n", i, maths[i],
+                                         (int)strcspn(maths[i], " "), maths[i], i);
     }
     at += (size_t)snprintf(text + at, sizeof text - at, "  ret void\n}\n");
     ck_assert(at < sizeof text);
@@ -448,9 +530,10 @@ START_TEST(test_maths_everywhere) {
 END_TEST
 
 START_TEST(test_maths_missing) {
-    lf_llvm *l = from_text(&targets[NATIVE], false,
-                           "declare float @lfm_nonsense_f32(float)\ndeclare float @lfm_unused_f32(float)\n"
-                           "define float @f(float %x) {\n  %r = call float @lfm_nonsense_f32(float %x)\n  ret float %r\n}\n");
+    lf_llvm *l =
+        from_text(&targets[NATIVE], false,
+                  "declare float @lfm_nonsense_f32(float)\ndeclare float @lfm_unused_f32(float)\n"
+                  "define float @f(float %x) {\n  %r = call float @lfm_nonsense_f32(float %x)\n  ret float %r\n}\n");
     fails(lf_math_link(l), LF_INTERNAL, "lib/math has no function lfm_nonsense_f32");
     lf_llvm_destroy(l);
 }
@@ -470,11 +553,12 @@ START_TEST(test_maths_only_what_is_used) {
 }
 END_TEST
 
-// ---- the JIT --------------------------------------------------------------------------------------------------------------------
+// ---- the JIT ------------------------------------------------------------------------------------------------
 
-static const char add_text[] = "define i64 @add(i64 %a, i64 %b) nounwind {\n  %r = add i64 %a, %b\n  ret i64 %r\n}\n"
-                               "define double @mad(double %a, double %b) nounwind {\n"
-                               "  %r = call double @llvm.fma.f64(double %a, double %b, double 0x3FF0000000000001)\n  ret double %r\n}\n";
+static const char add_text[] =
+    "define i64 @add(i64 %a, i64 %b) nounwind {\n  %r = add i64 %a, %b\n  ret i64 %r\n}\n"
+    "define double @mad(double %a, double %b) nounwind {\n"
+    "  %r = call double @llvm.fma.f64(double %a, double %b, double 0x3FF0000000000001)\n  ret double %r\n}\n";
 typedef int64_t (*add_function)(int64_t, int64_t);
 typedef double (*mad_function)(double, double);
 
@@ -489,13 +573,13 @@ static void load_add(lf_jit *jit, LLVMMemoryBufferRef object, lf_jit_symbol symb
 START_TEST(test_load_and_call) {
     lf_jit *jit;
     ok(lf_jit_create(heap, NULL, &jit));
-    for (int t = NATIVE; t <= BASE; t++) {  // the second calls fma, an import
+    for (int t = NATIVE; t <= BASE; t++) { // the second calls fma, an import
         lf_llvm *l = from_text(&targets[t], false, add_text);
         LLVMMemoryBufferRef object = object_of(l);
         lf_jit_symbol symbols[2];
         lf_jit_code *code, *other;
         load_add(jit, object, symbols, &code);
-        load_add(jit, object, symbols, &other);  // the same names again, beside it
+        load_add(jit, object, symbols, &other); // the same names again, beside it
         lf_jit_unload(jit, code);
         ck_assert_int_eq(((add_function)(uintptr_t)symbols[0].address)(1, 2), 3);
         lf_jit_unload(jit, other);
@@ -524,11 +608,14 @@ START_TEST(test_bad_objects) {
     ck_assert_ptr_null(code);
 
     // A symbol of the process that is not on the list stays out of reach.
-    lf_llvm *l = from_text(&targets[NATIVE], false, "declare i32 @getpid()\ndefine i32 @f() nounwind {\n  %r = call i32 @getpid()\n  ret i32 %r\n}\n");
+    lf_llvm *l =
+        from_text(&targets[NATIVE], false,
+                  "declare i32 @getpid()\ndefine i32 @f() nounwind {\n  %r = call i32 @getpid()\n  ret i32 %r\n}\n");
     fails(lf_check_ir(l), LF_UNSUPPORTED, "call of a function that is not there");
     LLVMMemoryBufferRef object;
     ok(lf_target_generate(l, LLVMObjectFile, &object));
-    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object), &symbol, 1, &code), LF_INTERNAL, "linking code: ");
+    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object), &symbol, 1, &code), LF_INTERNAL,
+          "linking code: ");
     ck_assert_ptr_null(code);
     ck_assert_ptr_nonnull(strstr(logged, "getpid"));
     LLVMDisposeMemoryBuffer(object);
@@ -538,8 +625,10 @@ START_TEST(test_bad_objects) {
     l = from_text(&targets[NATIVE], false, add_text);
     object = object_of(l);
     symbol.name = "subtract";
-    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object), &symbol, 1, &code), LF_INTERNAL, "subtract");
-    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object) / 2, &symbol, 1, &code), LF_INTERNAL, "code: ");
+    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object), &symbol, 1, &code), LF_INTERNAL,
+          "subtract");
+    fails(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object) / 2, &symbol, 1, &code), LF_INTERNAL,
+          "code: ");
     lf_jit_symbol symbols[2];
     load_add(jit, object, symbols, &code);
     lf_jit_unload(jit, code);
@@ -599,7 +688,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("jit");
     TCase *tc = tcase_create("all");
-    tcase_set_timeout(tc, 300);
+    tcase_set_timeout(tc, 1200); // the long run, on a busy machine
     tcase_add_test(tc, test_unknown_targets);
     tcase_add_test(tc, test_ptx);
     tcase_add_loop_test(tc, test_intrinsics_work, 0, N_TARGETS);

@@ -1,11 +1,11 @@
-// See host.h. Each function is one straight line over the needed scalar ops in program order: a sweep back over the ops marks what
-// is needed, a sweep forward emits it. All slots are read before any is written.
+// See host.h. Each function is one straight line over the needed scalar ops in program order: a sweep back over the
+// ops marks what is needed, a sweep forward emits it. All slots are read before any is written.
 #include "codegen/host/host.h"
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    BLOCK_OPS = 512,    // ops before a new block begins: LLVM's passes are not linear in the length of a block
+    BLOCK_OPS = 512, // ops before a new block begins: LLVM's passes are not linear in the length of a block
     MAX_OPERANDS = 8
 };
 
@@ -20,22 +20,24 @@ typedef struct lf_host {
     // By value id.
     lf_register *registers;
     bool *needed;
-    uint32_t *infer_slot;     // LFUSER_ABI_NONE: not stored by infer
-    uint32_t *param;          // number of a parameter
+    uint32_t *infer_slot; // LFUSER_ABI_NONE: not stored by infer
+    uint32_t *param;      // number of a parameter
 } lf_host;
 
 static lf_status broken(const lf_host *h, const lf_value *v, const char *what) {
-    return lf_error(h->l->allocator, LF_INTERNAL, "host code: %s (%%%s, value %u, op %s)", what, v->name ? v->name : "", v->id,
-                    lf_op_info_of(v->def->code)->name);
+    return lf_error(h->l->allocator, LF_INTERNAL, "host code: %s (%%%s, value %u, op %s)", what, v->name ? v->name : "",
+                    v->id, lf_op_info_of(v->def->code)->name);
 }
 
-// ---- what is needed -----------------------------------------------------------------------------------------------------
+// ---- what is needed -----------------------------------------------------------------------------------------
 
 static bool in_infer(const lf_host *h, const lf_value *v) {
     return h->phase == LF_PHASE_BIND && h->infer_slot[v->id] != LFUSER_ABI_NONE;
 }
 
-static bool is_computed(const lf_op *op) { return op->code == LF_OP_SATMUL || lf_op_info_of(op->code)->kind == LF_KIND_ELEM; }
+static bool is_computed(const lf_op *op) {
+    return op->code == LF_OP_SATMUL || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
+}
 
 static void mark_needed(lf_host *h) {
     const lf_program *p = h->p;
@@ -51,7 +53,7 @@ static void mark_needed(lf_host *h) {
     }
 }
 
-// ---- values -------------------------------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------------------
 
 static LLVMValueRef slot_pointer(lf_host *h, uint32_t slot) {
     char name[24];
@@ -67,9 +69,12 @@ static void name_one(LLVMValueRef v, const lf_value *value, const char *part) {
     char name[96];
     if (!v || LLVMIsConstant(v) || LLVMIsAArgument(v)) return;
     LLVMGetValueName2(v, &length);
-    if (value->name) snprintf(name, sizeof name, "%.80s%s", value->name, part);
-    else if (!length) snprintf(name, sizeof name, "v%u%s", value->id, part);
-    else return;
+    if (value->name)
+        snprintf(name, sizeof name, "%.80s%s", value->name, part);
+    else if (!length)
+        snprintf(name, sizeof name, "v%u%s", value->id, part);
+    else
+        return;
     LLVMSetValueName2(v, name, strlen(name));
 }
 
@@ -78,9 +83,7 @@ static lf_status emit_leaf(lf_host *h, const lf_value *v) {
     const lf_program *p = h->p;
     lf_register *r = &h->registers[v->id];
     switch (op->code) {
-    case LF_OP_CONST:
-        *r = lf_emit_constant(h->e, v->type.dtype, &op->constant);
-        return NULL;
+    case LF_OP_CONST: *r = lf_emit_constant(h->e, v->type.dtype, &op->constant); return NULL;
     case LF_OP_PARAM:
         if (v->type.tensor && !v->type.host) return broken(h, v, "a tensor is no host value");
         *r = load_slot(h, v->type.dtype, p->param_slots[h->param[v->id]]);
@@ -97,8 +100,7 @@ static lf_status emit_leaf(lf_host *h, const lf_value *v) {
         if (h->phase != LF_PHASE_BIND) return broken(h, v, "known only when launches are bound");
         *r = load_slot(h, LF_I64, op->slot);
         return NULL;
-    default:
-        return broken(h, v, "not a host value");
+    default: return broken(h, v, "not a host value");
     }
 }
 
@@ -121,9 +123,12 @@ static lf_status emit_computed(lf_host *h, const lf_value *v) {
 }
 
 static lf_status emit_value(lf_host *h, const lf_value *v) {
-    if (in_infer(h, v)) h->registers[v->id] = load_slot(h, v->type.dtype, h->infer_slot[v->id]);
-    else if (is_computed(v->def)) LF_TRY(emit_computed(h, v));
-    else LF_TRY(emit_leaf(h, v));
+    if (in_infer(h, v))
+        h->registers[v->id] = load_slot(h, v->type.dtype, h->infer_slot[v->id]);
+    else if (is_computed(v->def))
+        LF_TRY(emit_computed(h, v));
+    else
+        LF_TRY(emit_leaf(h, v));
     LF_TRY(lf_llvm_take_status(h->l));
     bool complex = h->registers[v->id].im;
     name_one(h->registers[v->id].re, v, complex ? ".re" : "");
@@ -131,7 +136,7 @@ static lf_status emit_value(lf_host *h, const lf_value *v) {
     return NULL;
 }
 
-// ---- functions ----------------------------------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------------------
 
 static void begin_function(lf_host *h, const char *name, LLVMTypeRef result) {
     LLVMContextRef context = h->e->context;
@@ -176,7 +181,8 @@ static lf_status emit_check(lf_host *h, uint32_t number) {
     LLVMPositionBuilderAtEnd(builder, b_failed);
     for (uint32_t k = 1; k < check->n_operands; k++) {
         const lf_value *v = check->operands[k];
-        if (k > LFUSER_ABI_MAX_NUMBERS || lf_dtype_bytes(v->type.dtype) > 8) return broken(h, v, "a check cannot report this");
+        if (k > LFUSER_ABI_MAX_NUMBERS || lf_dtype_bytes(v->type.dtype) > 8)
+            return broken(h, v, "a check cannot report this");
         lf_emit_store(h->e, v->type.dtype, h->registers[v->id], slot_pointer(h, h->p->abi.numbers_slot + k - 1));
     }
     LLVMBuildRet(builder, LLVMConstInt(h->t_word, number, 0));

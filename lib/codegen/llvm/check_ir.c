@@ -6,30 +6,73 @@
 
 enum { CPU = 1, GPU = 2, BOTH = CPU | GPU };
 enum {
-    FAST = 4,      // math=fast only: result may differ between targets
-    APPROX = 8,    // on a GPU: f32 with the afn flag only, else LLVM wants a C library
-    NARROW = 16,   // integers of 64 bits at most: wider ones become calls of a compiler library
-    SINGLE = 32    // not on half on x86: it would round twice
+    FAST = 4,    // math=fast only: result may differ between targets
+    APPROX = 8,  // on a GPU: f32 with the afn flag only, else LLVM wants a C library
+    NARROW = 16, // integers of 64 bits at most: wider ones become calls of a compiler library
+    SINGLE = 32  // not on half on x86: it would round twice
 };
 
 // Indexed by LLVMOpcode; what is not named is refused (exceptions, frem, indirect branches, …).
 static const uint8_t instructions[] = {
-    [LLVMRet] = BOTH, [LLVMBr] = BOTH, [LLVMSwitch] = BOTH, [LLVMUnreachable] = BOTH, [LLVMFNeg] = BOTH,
-    [LLVMAdd] = BOTH, [LLVMFAdd] = BOTH, [LLVMSub] = BOTH, [LLVMFSub] = BOTH, [LLVMMul] = BOTH, [LLVMFMul] = BOTH,
-    [LLVMUDiv] = BOTH | NARROW, [LLVMSDiv] = BOTH | NARROW, [LLVMFDiv] = BOTH, [LLVMURem] = BOTH | NARROW,
-    [LLVMSRem] = BOTH | NARROW, [LLVMShl] = BOTH, [LLVMLShr] = BOTH, [LLVMAShr] = BOTH, [LLVMAnd] = BOTH, [LLVMOr] = BOTH,
-    [LLVMXor] = BOTH, [LLVMAlloca] = BOTH, [LLVMLoad] = BOTH, [LLVMStore] = BOTH, [LLVMGetElementPtr] = BOTH,
-    [LLVMTrunc] = BOTH, [LLVMZExt] = BOTH, [LLVMSExt] = BOTH, [LLVMFPToUI] = BOTH | NARROW, [LLVMFPToSI] = BOTH | NARROW,
-    [LLVMUIToFP] = BOTH | NARROW, [LLVMSIToFP] = BOTH | NARROW, [LLVMFPTrunc] = BOTH, [LLVMFPExt] = BOTH,
-    [LLVMPtrToInt] = BOTH, [LLVMPtrToAddr] = BOTH, [LLVMIntToPtr] = BOTH, [LLVMBitCast] = BOTH, [LLVMAddrSpaceCast] = BOTH,
-    [LLVMICmp] = BOTH, [LLVMFCmp] = BOTH, [LLVMPHI] = BOTH, [LLVMCall] = BOTH, [LLVMSelect] = BOTH,
-    [LLVMExtractElement] = BOTH, [LLVMInsertElement] = BOTH, [LLVMShuffleVector] = BOTH, [LLVMExtractValue] = BOTH,
-    [LLVMInsertValue] = BOTH, [LLVMFreeze] = BOTH, [LLVMFence] = BOTH, [LLVMAtomicCmpXchg] = BOTH | NARROW,
+    [LLVMRet] = BOTH,
+    [LLVMBr] = BOTH,
+    [LLVMSwitch] = BOTH,
+    [LLVMUnreachable] = BOTH,
+    [LLVMFNeg] = BOTH,
+    [LLVMAdd] = BOTH,
+    [LLVMFAdd] = BOTH,
+    [LLVMSub] = BOTH,
+    [LLVMFSub] = BOTH,
+    [LLVMMul] = BOTH,
+    [LLVMFMul] = BOTH,
+    [LLVMUDiv] = BOTH | NARROW,
+    [LLVMSDiv] = BOTH | NARROW,
+    [LLVMFDiv] = BOTH,
+    [LLVMURem] = BOTH | NARROW,
+    [LLVMSRem] = BOTH | NARROW,
+    [LLVMShl] = BOTH,
+    [LLVMLShr] = BOTH,
+    [LLVMAShr] = BOTH,
+    [LLVMAnd] = BOTH,
+    [LLVMOr] = BOTH,
+    [LLVMXor] = BOTH,
+    [LLVMAlloca] = BOTH,
+    [LLVMLoad] = BOTH,
+    [LLVMStore] = BOTH,
+    [LLVMGetElementPtr] = BOTH,
+    [LLVMTrunc] = BOTH,
+    [LLVMZExt] = BOTH,
+    [LLVMSExt] = BOTH,
+    [LLVMFPToUI] = BOTH | NARROW,
+    [LLVMFPToSI] = BOTH | NARROW,
+    [LLVMUIToFP] = BOTH | NARROW,
+    [LLVMSIToFP] = BOTH | NARROW,
+    [LLVMFPTrunc] = BOTH,
+    [LLVMFPExt] = BOTH,
+    [LLVMPtrToInt] = BOTH,
+    [LLVMPtrToAddr] = BOTH,
+    [LLVMIntToPtr] = BOTH,
+    [LLVMBitCast] = BOTH,
+    [LLVMAddrSpaceCast] = BOTH,
+    [LLVMICmp] = BOTH,
+    [LLVMFCmp] = BOTH,
+    [LLVMPHI] = BOTH,
+    [LLVMCall] = BOTH,
+    [LLVMSelect] = BOTH,
+    [LLVMExtractElement] = BOTH,
+    [LLVMInsertElement] = BOTH,
+    [LLVMShuffleVector] = BOTH,
+    [LLVMExtractValue] = BOTH,
+    [LLVMInsertValue] = BOTH,
+    [LLVMFreeze] = BOTH,
+    [LLVMFence] = BOTH,
+    [LLVMAtomicCmpXchg] = BOTH | NARROW,
     [LLVMAtomicRMW] = BOTH | NARROW,
 };
 enum { N_INSTRUCTIONS = sizeof instructions };
 
-// Names without the suffix of an overload. `sm`: the least GPU that has it. Each row is compiled for its targets by test_jit.c.
+// Names without the suffix of an overload. `sm`: the least GPU that has it. Each row is compiled for its targets by
+// test_jit.c.
 typedef struct lf_intrinsic {
     const char *name;
     uint8_t where, sm;
@@ -40,48 +83,149 @@ typedef struct lf_intrinsic {
 #define NVVM(name, flags, sm) {"llvm.nvvm." name, GPU | (flags), sm}
 static const lf_intrinsic intrinsics[] = {
     // integers
-    ALL("abs", 0), ALL("smax", 0), ALL("smin", 0), ALL("umax", 0), ALL("umin", 0), ALL("scmp", 0), ALL("ucmp", 0),
-    ALL("ctlz", 0), ALL("cttz", 0), ALL("ctpop", 0), ALL("bswap", 0), ALL("bitreverse", 0), ALL("fshl", 0), ALL("fshr", 0),
-    ALL("sadd.sat", 0), ALL("uadd.sat", 0), ALL("ssub.sat", 0), ALL("usub.sat", 0), ALL("sadd.with.overflow", 0),
-    ALL("uadd.with.overflow", 0), ALL("ssub.with.overflow", 0), ALL("usub.with.overflow", 0),
-    ALL("smul.with.overflow", NARROW), ALL("umul.with.overflow", NARROW),
+    ALL("abs", 0),
+    ALL("smax", 0),
+    ALL("smin", 0),
+    ALL("umax", 0),
+    ALL("umin", 0),
+    ALL("scmp", 0),
+    ALL("ucmp", 0),
+    ALL("ctlz", 0),
+    ALL("cttz", 0),
+    ALL("ctpop", 0),
+    ALL("bswap", 0),
+    ALL("bitreverse", 0),
+    ALL("fshl", 0),
+    ALL("fshr", 0),
+    ALL("sadd.sat", 0),
+    ALL("uadd.sat", 0),
+    ALL("ssub.sat", 0),
+    ALL("usub.sat", 0),
+    ALL("sadd.with.overflow", 0),
+    ALL("uadd.with.overflow", 0),
+    ALL("ssub.with.overflow", 0),
+    ALL("usub.with.overflow", 0),
+    ALL("smul.with.overflow", NARROW),
+    ALL("umul.with.overflow", NARROW),
     // floats
-    ALL("fabs", 0), ALL("copysign", 0), ALL("sqrt", 0), ALL("fma", SINGLE), ALL("floor", 0), ALL("ceil", 0), ALL("trunc", 0),
-    ALL("rint", 0), ALL("nearbyint", 0), ALL("roundeven", 0), ALL("minimum", 0), ALL("maximum", 0), ALL("minimumnum", 0),
-    ALL("maximumnum", 0), ALL("is.fpclass", 0), ALL("fptosi.sat", NARROW), ALL("fptoui.sat", NARROW),
-    ALL("fmuladd", FAST | SINGLE), ON_GPU("exp2", FAST | APPROX, 0),
-    ON_GPU("sin", FAST | APPROX, 0), ON_GPU("cos", FAST | APPROX, 0),
+    ALL("fabs", 0),
+    ALL("copysign", 0),
+    ALL("sqrt", 0),
+    ALL("fma", SINGLE),
+    ALL("floor", 0),
+    ALL("ceil", 0),
+    ALL("trunc", 0),
+    ALL("rint", 0),
+    ALL("nearbyint", 0),
+    ALL("roundeven", 0),
+    ALL("minimum", 0),
+    ALL("maximum", 0),
+    ALL("minimumnum", 0),
+    ALL("maximumnum", 0),
+    ALL("is.fpclass", 0),
+    ALL("fptosi.sat", NARROW),
+    ALL("fptoui.sat", NARROW),
+    ALL("fmuladd", FAST | SINGLE),
+    ON_GPU("exp2", FAST | APPROX, 0),
+    ON_GPU("sin", FAST | APPROX, 0),
+    ON_GPU("cos", FAST | APPROX, 0),
     // memory and hints
-    ALL("memcpy", 0), ALL("memcpy.inline", 0), ALL("memmove", 0), ALL("memset", 0), ALL("memset.inline", 0),
-    ALL("lifetime.start", 0), ALL("lifetime.end", 0), ALL("assume", 0), ALL("expect", 0), ALL("ptrmask", 0),
-    ALL("experimental.noalias.scope.decl", 0), ON_CPU("prefetch"),
+    ALL("memcpy", 0),
+    ALL("memcpy.inline", 0),
+    ALL("memmove", 0),
+    ALL("memset", 0),
+    ALL("memset.inline", 0),
+    ALL("lifetime.start", 0),
+    ALL("lifetime.end", 0),
+    ALL("assume", 0),
+    ALL("expect", 0),
+    ALL("ptrmask", 0),
+    ALL("experimental.noalias.scope.decl", 0),
+    ON_CPU("prefetch"),
     // vectors
-    ALL("vector.reduce.add", 0), ALL("vector.reduce.mul", 0), ALL("vector.reduce.and", 0), ALL("vector.reduce.or", 0),
-    ALL("vector.reduce.xor", 0), ALL("vector.reduce.smax", 0), ALL("vector.reduce.smin", 0), ALL("vector.reduce.umax", 0),
-    ALL("vector.reduce.umin", 0), ALL("vector.reduce.fadd", 0), ALL("vector.reduce.fmul", 0), ALL("vector.reduce.fmaximum", 0),
-    ALL("vector.reduce.fminimum", 0), ON_CPU("vector.insert"), ON_CPU("vector.extract"), ON_CPU("stepvector"),
-    ON_CPU("vector.interleave2"), ON_CPU("vector.deinterleave2"), ON_CPU("masked.load"),
-    ON_CPU("masked.store"), ON_CPU("masked.gather"), ON_CPU("masked.scatter"), ON_CPU("masked.expandload"),
-    ON_CPU("masked.compressstore"), ON_CPU("get.active.lane.mask"),
+    ALL("vector.reduce.add", 0),
+    ALL("vector.reduce.mul", 0),
+    ALL("vector.reduce.and", 0),
+    ALL("vector.reduce.or", 0),
+    ALL("vector.reduce.xor", 0),
+    ALL("vector.reduce.smax", 0),
+    ALL("vector.reduce.smin", 0),
+    ALL("vector.reduce.umax", 0),
+    ALL("vector.reduce.umin", 0),
+    ALL("vector.reduce.fadd", 0),
+    ALL("vector.reduce.fmul", 0),
+    ALL("vector.reduce.fmaximum", 0),
+    ALL("vector.reduce.fminimum", 0),
+    ON_CPU("vector.insert"),
+    ON_CPU("vector.extract"),
+    ON_CPU("stepvector"),
+    ON_CPU("vector.interleave2"),
+    ON_CPU("vector.deinterleave2"),
+    ON_CPU("masked.load"),
+    ON_CPU("masked.store"),
+    ON_CPU("masked.gather"),
+    ON_CPU("masked.scatter"),
+    ON_CPU("masked.expandload"),
+    ON_CPU("masked.compressstore"),
+    ON_CPU("get.active.lane.mask"),
     // NVPTX
-    NVVM("read.ptx.sreg.tid.x", 0, 0), NVVM("read.ptx.sreg.tid.y", 0, 0), NVVM("read.ptx.sreg.tid.z", 0, 0),
-    NVVM("read.ptx.sreg.ntid.x", 0, 0), NVVM("read.ptx.sreg.ntid.y", 0, 0), NVVM("read.ptx.sreg.ntid.z", 0, 0),
-    NVVM("read.ptx.sreg.ctaid.x", 0, 0), NVVM("read.ptx.sreg.ctaid.y", 0, 0), NVVM("read.ptx.sreg.ctaid.z", 0, 0),
-    NVVM("read.ptx.sreg.nctaid.x", 0, 0), NVVM("read.ptx.sreg.nctaid.y", 0, 0), NVVM("read.ptx.sreg.nctaid.z", 0, 0),
-    NVVM("read.ptx.sreg.laneid", 0, 0), NVVM("read.ptx.sreg.warpsize", 0, 0), NVVM("read.ptx.sreg.smid", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.eq", 0, 0), NVVM("read.ptx.sreg.lanemask.le", 0, 0), NVVM("read.ptx.sreg.lanemask.lt", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.ge", 0, 0), NVVM("read.ptx.sreg.lanemask.gt", 0, 0),
-    NVVM("barrier.cta.sync.aligned.all", 0, 0), NVVM("barrier.cta.sync.all", 0, 0), NVVM("bar.warp.sync", 0, 0),
-    NVVM("membar.cta", 0, 0), NVVM("membar.gl", 0, 0), NVVM("membar.sys", 0, 0), NVVM("activemask", 0, 0),
-    NVVM("shfl.sync.idx.i32", 0, 0), NVVM("shfl.sync.up.i32", 0, 0), NVVM("shfl.sync.down.i32", 0, 0),
-    NVVM("shfl.sync.bfly.i32", 0, 0), NVVM("shfl.sync.idx.f32", 0, 0), NVVM("shfl.sync.up.f32", 0, 0),
-    NVVM("shfl.sync.down.f32", 0, 0), NVVM("shfl.sync.bfly.f32", 0, 0), NVVM("vote.all.sync", 0, 0),
-    NVVM("vote.any.sync", 0, 0), NVVM("vote.uni.sync", 0, 0), NVVM("vote.ballot.sync", 0, 0), NVVM("match.any.sync.i32", 0, 0),
-    NVVM("match.any.sync.i64", 0, 0), NVVM("redux.sync.add", 0, 80), NVVM("redux.sync.umin", 0, 80),
-    NVVM("redux.sync.umax", 0, 80), NVVM("redux.sync.min", 0, 80), NVVM("redux.sync.max", 0, 80), NVVM("redux.sync.and", 0, 80),
-    NVVM("redux.sync.or", 0, 80), NVVM("redux.sync.xor", 0, 80), NVVM("rcp.approx.ftz.f", FAST, 0),
-    NVVM("rsqrt.approx.f", FAST, 0), NVVM("rsqrt.approx.ftz.f", FAST, 0), NVVM("sqrt.approx.f", FAST, 0),
-    NVVM("lg2.approx.f", FAST, 0), NVVM("sin.approx.f", FAST, 0), NVVM("cos.approx.f", FAST, 0), NVVM("div.approx.f", FAST, 0),
+    NVVM("read.ptx.sreg.tid.x", 0, 0),
+    NVVM("read.ptx.sreg.tid.y", 0, 0),
+    NVVM("read.ptx.sreg.tid.z", 0, 0),
+    NVVM("read.ptx.sreg.ntid.x", 0, 0),
+    NVVM("read.ptx.sreg.ntid.y", 0, 0),
+    NVVM("read.ptx.sreg.ntid.z", 0, 0),
+    NVVM("read.ptx.sreg.ctaid.x", 0, 0),
+    NVVM("read.ptx.sreg.ctaid.y", 0, 0),
+    NVVM("read.ptx.sreg.ctaid.z", 0, 0),
+    NVVM("read.ptx.sreg.nctaid.x", 0, 0),
+    NVVM("read.ptx.sreg.nctaid.y", 0, 0),
+    NVVM("read.ptx.sreg.nctaid.z", 0, 0),
+    NVVM("read.ptx.sreg.laneid", 0, 0),
+    NVVM("read.ptx.sreg.warpsize", 0, 0),
+    NVVM("read.ptx.sreg.smid", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.eq", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.le", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.lt", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.ge", 0, 0),
+    NVVM("read.ptx.sreg.lanemask.gt", 0, 0),
+    NVVM("barrier.cta.sync.aligned.all", 0, 0),
+    NVVM("barrier.cta.sync.all", 0, 0),
+    NVVM("bar.warp.sync", 0, 0),
+    NVVM("membar.cta", 0, 0),
+    NVVM("membar.gl", 0, 0),
+    NVVM("membar.sys", 0, 0),
+    NVVM("activemask", 0, 0),
+    NVVM("shfl.sync.idx.i32", 0, 0),
+    NVVM("shfl.sync.up.i32", 0, 0),
+    NVVM("shfl.sync.down.i32", 0, 0),
+    NVVM("shfl.sync.bfly.i32", 0, 0),
+    NVVM("shfl.sync.idx.f32", 0, 0),
+    NVVM("shfl.sync.up.f32", 0, 0),
+    NVVM("shfl.sync.down.f32", 0, 0),
+    NVVM("shfl.sync.bfly.f32", 0, 0),
+    NVVM("vote.all.sync", 0, 0),
+    NVVM("vote.any.sync", 0, 0),
+    NVVM("vote.uni.sync", 0, 0),
+    NVVM("vote.ballot.sync", 0, 0),
+    NVVM("match.any.sync.i32", 0, 0),
+    NVVM("match.any.sync.i64", 0, 0),
+    NVVM("redux.sync.add", 0, 80),
+    NVVM("redux.sync.umin", 0, 80),
+    NVVM("redux.sync.umax", 0, 80),
+    NVVM("redux.sync.min", 0, 80),
+    NVVM("redux.sync.max", 0, 80),
+    NVVM("redux.sync.and", 0, 80),
+    NVVM("redux.sync.or", 0, 80),
+    NVVM("redux.sync.xor", 0, 80),
+    NVVM("rcp.approx.ftz.f", FAST, 0),
+    NVVM("rsqrt.approx.f", FAST, 0),
+    NVVM("rsqrt.approx.ftz.f", FAST, 0),
+    NVVM("sqrt.approx.f", FAST, 0),
+    NVVM("lg2.approx.f", FAST, 0),
+    NVVM("sin.approx.f", FAST, 0),
+    NVVM("cos.approx.f", FAST, 0),
+    NVVM("div.approx.f", FAST, 0),
 };
 enum { N_INTRINSICS = sizeof intrinsics / sizeof *intrinsics };
 
@@ -98,12 +242,12 @@ bool lf_check_ir_rule(size_t i, lf_ir_rule *out_rule) {
 enum { N_SEEN = 64 };
 typedef struct lf_check {
     lf_llvm *l;
-    uint8_t target;                  // CPU or GPU
+    uint8_t target; // CPU or GPU
     LLVMValueRef v_function, v_instruction;
     struct {
         unsigned id;
         const lf_intrinsic *row;
-    } seen[N_SEEN];                  // a module calls few intrinsics, many times
+    } seen[N_SEEN]; // a module calls few intrinsics, many times
 } lf_check;
 
 static lf_status refuse(const lf_check *c, const char *why) {
@@ -113,13 +257,13 @@ static lf_status refuse(const lf_check *c, const char *why) {
     const char *trimmed = text + strspn(text, " ");
     lf_status s = c->target == GPU ? lf_error(c->l->allocator, LF_UNSUPPORTED, "%s on sm_%u: %.300s (in %.*s)", why,
                                               c->l->target.sm, trimmed, (int)length, function)
-                                   : lf_error(c->l->allocator, LF_UNSUPPORTED, "%s on x86-64: %.300s (in %.*s)", why, trimmed,
-                                              (int)length, function);
+                                   : lf_error(c->l->allocator, LF_UNSUPPORTED, "%s on x86-64: %.300s (in %.*s)", why,
+                                              trimmed, (int)length, function);
     LLVMDisposeMessage(text);
     return s;
 }
 
-// ---- types --------------------------------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------------------
 
 static LLVMTypeRef element_of(LLVMTypeRef type) {
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
@@ -145,20 +289,16 @@ static const char *bad_type(LLVMTypeRef type) {
     case LLVMArrayTypeKind:
     case LLVMLabelTypeKind:
     case LLVMMetadataTypeKind:
-    case LLVMFunctionTypeKind:
-        return NULL;
-    case LLVMVectorTypeKind:
-        return bad_type(LLVMGetElementType(type));  // one level deep: vectors do not nest
-    case LLVMBFloatTypeKind:
-        return "bfloat values (bf16 is carried as i16)";
-    default:
-        return "a type that no target has";
+    case LLVMFunctionTypeKind: return NULL;
+    case LLVMVectorTypeKind: return bad_type(LLVMGetElementType(type)); // one level deep: vectors do not nest
+    case LLVMBFloatTypeKind: return "bfloat values (bf16 is carried as i16)";
+    default: return "a type that no target has";
     }
 }
 
-// x86 has no arithmetic on half, but conversions with f32 (F16C). LLVM narrows float operations between such conversions to half
-// where the result is the same, and its code generator widens them again; what is left out here would be a call of a compiler
-// library or round twice. Without F16C only moves are possible.
+// x86 has no arithmetic on half, but conversions with f32 (F16C). LLVM narrows float operations between such
+// conversions to half where the result is the same, and its code generator widens them again; what is left out here
+// would be a call of a compiler library or round twice. Without F16C only moves are possible.
 static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef operand) {
     if (c->target == GPU) return NULL;
     switch (opcode) {
@@ -170,10 +310,8 @@ static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef op
     case LLVMExtractElement:
     case LLVMInsertElement:
     case LLVMShuffleVector:
-    case LLVMFreeze:
-        return NULL;
-    default:
-        break;
+    case LLVMFreeze: return NULL;
+    default: break;
     }
     if (!c->l->emit.has_half) return "no half arithmetic";
     LLVMTypeRef from = element_of(operand);
@@ -183,7 +321,7 @@ static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef op
     return NULL;
 }
 
-// ---- calls --------------------------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------------------
 
 static const lf_intrinsic *find_intrinsic(const char *name, size_t length) {
     for (size_t i = 0; i < N_INTRINSICS; i++)
@@ -206,7 +344,8 @@ static lf_status check_intrinsic(lf_check *c, unsigned id, bool *out_narrow) {
     if (row->where & APPROX) {
         bool afn = LLVMCanValueUseFastMathFlags(c->v_instruction) &&
                    LLVMGetFastMathFlags(c->v_instruction) & LLVMFastMathApproxFunc;
-        if (!afn || LLVMGetTypeKind(element_of(type)) != LLVMFloatTypeKind) return refuse(c, "no such function but approximate, in f32,");
+        if (!afn || LLVMGetTypeKind(element_of(type)) != LLVMFloatTypeKind)
+            return refuse(c, "no such function but approximate, in f32,");
     }
     if (row->where & SINGLE && c->target == CPU && is_half(type)) return refuse(c, "no half arithmetic with one rounding");
     *out_narrow = row->where & NARROW;
@@ -225,7 +364,7 @@ static lf_status check_call(lf_check *c, bool *out_narrow) {
     return c->target == CPU && lf_jit_imports(name, length) ? NULL : refuse(c, "call of a function that is not there");
 }
 
-// ---- all ----------------------------------------------------------------------------------------------------------------
+// ---- all ----------------------------------------------------------------------------------------------------
 
 static lf_status check_instruction(lf_check *c) {
     LLVMValueRef v = c->v_instruction;

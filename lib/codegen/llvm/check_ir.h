@@ -1,5 +1,5 @@
-// The last look at a module before LLVM makes code of it. LLVM ends the process on IR that a target cannot do (frem or llvm.exp on
-// NVPTX, say), so nothing reaches it that is not on a list of what is known to work.
+// The last look at a module before LLVM makes code of it. LLVM ends the process on IR that a target cannot do (frem or
+// llvm.exp on NVPTX, say), so nothing reaches it that is not on a list of what is known to work.
 #ifndef LF_CODEGEN_LLVM_CHECK_IR_H
 #define LF_CODEGEN_LLVM_CHECK_IR_H
 #include "codegen/llvm/context.h"

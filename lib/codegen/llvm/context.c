@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct lf_llvm_private {
-    lf_llvm l;  // first
+    lf_llvm l; // first
     lf_llvm_diagnostics diagnostics;
 } lf_llvm_private;
 

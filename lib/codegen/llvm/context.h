@@ -10,13 +10,13 @@ typedef enum lf_llvm_use { LF_LLVM_HOST_CODE, LF_LLVM_KERNEL } lf_llvm_use;
 
 // Used by one thread at a time; any number of them live side by side.
 typedef struct lf_llvm {
-    lf_emit emit;                     // context, module and builder (all owned here); emit.status: the first failure, owned here
-    const lf_allocator *allocator;    // borrowed
+    lf_emit emit; // context, module and builder (all owned here); emit.status: the first failure, owned here
+    const lf_allocator *allocator; // borrowed
     lf_target target;
     lf_llvm_use use;
-    LLVMTargetMachineRef machine;     // owned
-    LLVMTargetDataRef layout;         // owned; the module carries it already
-    uint32_t vector_bytes;            // CPU: bytes of the registers that loops are vectorised for (16, 32, 64); CUDA: 16
+    LLVMTargetMachineRef machine; // owned
+    LLVMTargetDataRef layout;     // owned; the module carries it already
+    uint32_t vector_bytes;        // CPU: bytes of the registers that loops are vectorised for (16, 32, 64); CUDA: 16
 } lf_llvm;
 
 // `name`: of the module, for people. HOST_CODE ignores what t->kind says: it is for this machine's CPU.

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// All that code can reach outside itself: what LLVM turns instructions into where a processor lacks them (fma before FMA3,
-// rounding before SSE4.1) or finds cheaper to call. glibc's are exact, so every processor gives the same bits.
+// All that code can reach outside itself: what LLVM turns instructions into where a processor lacks them (fma before
+// FMA3, rounding before SSE4.1) or finds cheaper to call. glibc's are exact, so every processor gives the same bits.
 typedef void (*lf_import_function)(void);
 typedef struct lf_import {
     const char *name;
@@ -19,10 +19,10 @@ typedef struct lf_import {
 } lf_import;
 #define LF_IMPORT(name) {#name, (lf_import_function)name}
 static const lf_import imports[] = {
-    LF_IMPORT(memcpy),     LF_IMPORT(memmove), LF_IMPORT(memset), LF_IMPORT(fma),  LF_IMPORT(fmaf),
-    LF_IMPORT(floor),      LF_IMPORT(floorf),  LF_IMPORT(ceil),   LF_IMPORT(ceilf), LF_IMPORT(trunc),
-    LF_IMPORT(truncf),     LF_IMPORT(rint),    LF_IMPORT(rintf),  LF_IMPORT(nearbyint), LF_IMPORT(nearbyintf),
-    LF_IMPORT(roundeven),  LF_IMPORT(roundevenf),
+    LF_IMPORT(memcpy),    LF_IMPORT(memmove),    LF_IMPORT(memset), LF_IMPORT(fma),       LF_IMPORT(fmaf),
+    LF_IMPORT(floor),     LF_IMPORT(floorf),     LF_IMPORT(ceil),   LF_IMPORT(ceilf),     LF_IMPORT(trunc),
+    LF_IMPORT(truncf),    LF_IMPORT(rint),       LF_IMPORT(rintf),  LF_IMPORT(nearbyint), LF_IMPORT(nearbyintf),
+    LF_IMPORT(roundeven), LF_IMPORT(roundevenf),
 };
 enum { N_IMPORTS = sizeof imports / sizeof *imports };
 
@@ -35,7 +35,7 @@ bool lf_jit_imports(const char *name, size_t length) { return find_import(name, 
 
 struct lf_jit_code {
     LLVMOrcJITDylibRef room;
-    lf_jit_code *next;               // in the list of all
+    lf_jit_code *next; // in the list of all
     lf_jit_code *next_empty;
 };
 
@@ -44,12 +44,12 @@ struct lf_jit {
     lf_log log;
     LLVMOrcLLJITRef orc;
     LLVMOrcExecutionSessionRef session;
-    pthread_mutex_t mutex;           // guards the three below
+    pthread_mutex_t mutex; // guards the three below
     lf_jit_code *all, *empty;
     uint32_t n_rooms, n_unloads;
 };
 
-// ---- rooms ------------------------------------------------------------------------------------------------------------
+// ---- rooms --------------------------------------------------------------------------------------------------
 
 static LLVMErrorRef generate_imports(LLVMOrcDefinitionGeneratorRef generator, void *self, LLVMOrcLookupStateRef *state,
                                      LLVMOrcLookupKind kind, LLVMOrcJITDylibRef room, LLVMOrcJITDylibLookupFlags flags,
@@ -60,11 +60,12 @@ static LLVMErrorRef generate_imports(LLVMOrcDefinitionGeneratorRef generator, vo
     for (size_t i = 0; i < n_wanted && n < N_IMPORTS; i++) {
         const char *name = LLVMOrcSymbolStringPoolEntryStr(wanted[i].Name);
         const lf_import *import = find_import(name, strlen(name));
-        if (!import) continue;  // stays missing, and the linker names it
+        if (!import) continue; // stays missing, and the linker names it
         LLVMOrcRetainSymbolStringPoolEntry(wanted[i].Name);
         found[n].Name = wanted[i].Name;
         found[n].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)import->function;
-        found[n++].Sym.Flags = (LLVMJITSymbolFlags){.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable};
+        found[n++].Sym.Flags =
+            (LLVMJITSymbolFlags){.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable};
     }
     return n ? LLVMOrcJITDylibDefine(room, LLVMOrcAbsoluteSymbols(found, n)) : LLVMErrorSuccess;
 }
@@ -91,7 +92,7 @@ static lf_status take_room(lf_jit *jit, lf_jit_code **out_code) {
 void lf_jit_unload(lf_jit *jit, lf_jit_code *code) {
     if (!code) return;
     lf_status s = lf_llvm_error(jit->allocator, LF_INTERNAL, "unloading code", LLVMOrcJITDylibClear(code->room));
-    if (s) {  // the room stays as it is, unused
+    if (s) { // the room stays as it is, unused
         lf_log_write(&jit->log, LF_LOG_ERROR, "%s", lf_status_message(s));
         lf_status_destroy(s);
         return;
@@ -104,7 +105,7 @@ void lf_jit_unload(lf_jit *jit, lf_jit_code *code) {
     if (sweep) LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(jit->session));
 }
 
-// ---- the session ------------------------------------------------------------------------------------------------------
+// ---- the session --------------------------------------------------------------------------------------------
 
 // What goes wrong while linking; the lookup that waits for it fails too, with less to say.
 static void on_error(void *self, LLVMErrorRef error) {
@@ -147,14 +148,14 @@ void lf_jit_destroy(lf_jit *jit) {
     lf_free(jit->allocator, jit);
 }
 
-// ---- loading ----------------------------------------------------------------------------------------------------------
+// ---- loading ------------------------------------------------------------------------------------------------
 
 typedef struct lf_lookup {
     const lf_allocator *allocator;
     lf_jit_symbol *symbols;
     size_t n_symbols;
     lf_status status;
-    sem_t done;  // linking may end on another thread that is linking too
+    sem_t done; // linking may end on another thread that is linking too
 } lf_lookup;
 
 static void on_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_t n, void *self) {
@@ -163,7 +164,8 @@ static void on_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_t 
     for (size_t i = 0; !error && i < n; i++) {
         const char *name = LLVMOrcSymbolStringPoolEntryStr(result[i].Name);
         for (size_t k = 0; k < lookup->n_symbols; k++)
-            if (strcmp(name, lookup->symbols[k].name) == 0) lookup->symbols[k].address = (void *)(uintptr_t)result[i].Sym.Address;
+            if (strcmp(name, lookup->symbols[k].name) == 0)
+                lookup->symbols[k].address = (void *)(uintptr_t)result[i].Sym.Address;
     }
     sem_post(&lookup->done);
 }
@@ -180,19 +182,20 @@ static lf_status find_symbols(lf_jit *jit, lf_jit_code *code, lf_jit_symbol *sym
     lf_lookup lookup = {.allocator = jit->allocator, .symbols = symbols, .n_symbols = n};
     sem_init(&lookup.done, 0, 0);
     LLVMOrcExecutionSessionLookup(jit->session, LLVMOrcLookupKindStatic, &order, 1, wanted, n, on_result, &lookup);
-    while (sem_wait(&lookup.done) != 0) {}  // interrupted by a signal
+    while (sem_wait(&lookup.done) != 0) {} // interrupted by a signal
     sem_destroy(&lookup.done);
     lf_free(jit->allocator, wanted);
     return lookup.status;
 }
 
-lf_status lf_jit_load(lf_jit *jit, const void *object, size_t size, lf_jit_symbol *symbols, size_t n_symbols, lf_jit_code **out_code) {
+lf_status lf_jit_load(lf_jit *jit, const void *object, size_t size, lf_jit_symbol *symbols, size_t n_symbols,
+                      lf_jit_code **out_code) {
     *out_code = NULL;
     lf_jit_code *code;
     LF_TRY(take_room(jit, &code));
     LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, size, "lfuser");
     lf_status s = lf_llvm_error(jit->allocator, LF_INTERNAL, "loading code",
-                                LLVMOrcLLJITAddObjectFile(jit->orc, code->room, buffer));  // consumes the buffer
+                                LLVMOrcLLJITAddObjectFile(jit->orc, code->room, buffer)); // consumes the buffer
     if (!s) s = find_symbols(jit, code, symbols, n_symbols);
     if (s) {
         lf_jit_unload(jit, code);

@@ -3,7 +3,7 @@
 
 lf_status lf_llvm_error(const lf_allocator *a, lf_code code, const char *what, LLVMErrorRef error) {
     if (!error) return NULL;
-    char *message = LLVMGetErrorMessage(error);  // consumes the error
+    char *message = LLVMGetErrorMessage(error); // consumes the error
     lf_status s = lf_error(a, code, "%s: %s", what, message);
     LLVMDisposeErrorMessage(message);
     return s;

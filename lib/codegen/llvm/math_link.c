@@ -22,7 +22,8 @@ static LLVMValueRef first_missing(LLVMModuleRef module) {
 lf_status lf_math_link(lf_llvm *l) {
     LLVMModuleRef module = l->emit.module;
     if (!first_missing(module)) return NULL;
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRange((const char *)lf_math_bitcode, lf_math_bitcode_size, "lf_math", 0);
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRange((const char *)lf_math_bitcode, lf_math_bitcode_size, "lf_math", 0);
     LLVMModuleRef maths = NULL;
     if (LLVMGetBitcodeModuleInContext2(l->emit.context, buffer, &maths)) {
         LLVMDisposeMemoryBuffer(buffer);
@@ -31,7 +32,7 @@ lf_status lf_math_link(lf_llvm *l) {
     }
     LLVMSetTarget(maths, LLVMGetTarget(module));
     LLVMSetModuleDataLayout(maths, l->layout);
-    LLVMBool failed = LLVMLinkModules2(module, maths);  // consumes maths
+    LLVMBool failed = LLVMLinkModules2(module, maths); // consumes maths
     LF_TRY(lf_llvm_take_status(l));
     if (failed) return lf_error(l->allocator, LF_INTERNAL, "the maths bitcode cannot be linked");
     LLVMValueRef missing = first_missing(module);

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <string.h>
 
-// What is known once a process: LLVM's registry of targets is a global that one thread may fill once, so this must be one too,
-// the only writable one of lib/codegen. It is written by `initialise` alone, and holds the name and features of this machine's
-// CPU as well, which cost a tenth of a small compile to find out.
+// What is known once a process: LLVM's registry of targets is a global that one thread may fill once, so this must be
+// one too, the only writable one of lib/codegen. It is written by `initialise` alone, and holds the name and features
+// of this machine's CPU as well, which cost a tenth of a small compile to find out.
 static struct {
     pthread_once_t once;
     char *cpu, *features;
@@ -92,7 +92,9 @@ lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_u
     *out_machine = NULL;
     *out_facts = (lf_target_facts){0};
     lf_target_initialise();
-    lf_machine_request r = {.triple = "x86_64-pc-linux-gnu", .cpu = "", .features = "",
+    lf_machine_request r = {.triple = "x86_64-pc-linux-gnu",
+                            .cpu = "",
+                            .features = "",
                             .level = use == LF_LLVM_HOST_CODE ? LLVMCodeGenLevelNone : LLVMCodeGenLevelAggressive};
     if (t->kind == LF_TARGET_CUDA) {
         for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
@@ -103,7 +105,8 @@ lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_u
             *out_facts = (lf_target_facts){.has_half = true, .vector_bytes = 16};
             return create_machine(a, &r, out_machine);
         }
-        return lf_error(a, LF_UNSUPPORTED, "no code can be made for sm_%u; sm_75, 80, 86, 89, 90, 100 and 120 are known", t->sm);
+        return lf_error(a, LF_UNSUPPORTED, "no code can be made for sm_%u; sm_75, 80, 86, 89, 90, 100 and 120 are known",
+                        t->sm);
     }
     size_t length = strnlen(t->cpu, sizeof t->cpu);
     if (!length) return this_machine(a, &r, out_machine, out_facts);
@@ -113,8 +116,8 @@ lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_u
         *out_facts = cpus[i].facts;
         return create_machine(a, &r, out_machine);
     }
-    return lf_error(a, LF_UNSUPPORTED, "no code can be made for CPU '%.*s'; x86-64, x86-64-v3 and x86-64-v4 are known", (int)length,
-                    t->cpu);
+    return lf_error(a, LF_UNSUPPORTED, "no code can be made for CPU '%.*s'; x86-64, x86-64-v3 and x86-64-v4 are known",
+                    (int)length, t->cpu);
 }
 
 lf_status lf_target_generate(lf_llvm *l, LLVMCodeGenFileType type, LLVMMemoryBufferRef *out_buffer) {
@@ -123,7 +126,7 @@ lf_status lf_target_generate(lf_llvm *l, LLVMCodeGenFileType type, LLVMMemoryBuf
     char *message = NULL;
     if (LLVMTargetMachineEmitToMemoryBuffer(l->machine, l->emit.module, type, &message, &buffer))
         return lf_llvm_message(l->allocator, LF_INTERNAL, "code generation", message);
-    lf_status s = lf_llvm_take_status(l);  // instruction selection reports through the context
+    lf_status s = lf_llvm_take_status(l); // instruction selection reports through the context
     if (s) {
         LLVMDisposeMemoryBuffer(buffer);
         return s;

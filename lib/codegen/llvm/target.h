@@ -8,12 +8,12 @@
 void lf_target_initialise(void);
 
 typedef struct lf_target_facts {
-    bool has_half;             // f16 <-> f32 in hardware
-    uint32_t vector_bytes;     // see lf_llvm
+    bool has_half;         // f16 <-> f32 in hardware
+    uint32_t vector_bytes; // see lf_llvm
 } lf_target_facts;
 
-// A machine for `t` (its kind counts). Host code is generated without optimisation (FastISel: linear in the length of a block),
-// kernels with all of it. Caller disposes of the machine.
+// A machine for `t` (its kind counts). Host code is generated without optimisation (FastISel: linear in the length of
+// a block), kernels with all of it. Caller disposes of the machine.
 lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_use use, LLVMTargetMachineRef *out_machine,
                             lf_target_facts *out_facts) LF_MUST_USE;
 

@@ -41,7 +41,7 @@ static void codegen_release(lf_codegen *c, lf_object *object) {
     *object = (lf_object){0};
 }
 
-// ---- IR, ready for code generation ------------------------------------------------------------------------------------------
+// ---- IR, ready for code generation --------------------------------------------------------------------------
 
 // Short code first: host code is cleaned up before the maths (optimised already) comes in, kernels see through it.
 static lf_status finish_ir(lf_llvm *l) {
@@ -55,7 +55,8 @@ static lf_status finish_ir(lf_llvm *l) {
 
 static lf_status host_ir(lf_codegen *c, const lf_program *p, lf_llvm **out_llvm) {
     const lf_target this_machine = {.kind = LF_TARGET_CPU};
-    LF_TRY(lf_llvm_create(c->allocator, &this_machine, LF_LLVM_HOST_CODE, false, p->abi.name ? p->abi.name : "host", out_llvm));
+    LF_TRY(
+        lf_llvm_create(c->allocator, &this_machine, LF_LLVM_HOST_CODE, false, p->abi.name ? p->abi.name : "host", out_llvm));
     LF_TRY(lf_host_emit(*out_llvm, p));
     return finish_ir(*out_llvm);
 }
@@ -67,7 +68,7 @@ static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *
     return finish_ir(*out_llvm);
 }
 
-// ---- code -------------------------------------------------------------------------------------------------------------------
+// ---- code ---------------------------------------------------------------------------------------------------
 
 static lf_status load_native(lf_codegen *c, lf_llvm *l, lf_jit_symbol *symbols, size_t n_symbols, lf_object *object) {
     LLVMMemoryBufferRef buffer;
@@ -109,10 +110,11 @@ static lf_status codegen_kernel(lf_codegen *c, const lf_loop *loop, const lf_tar
     return s;
 }
 
-// ---- for people -------------------------------------------------------------------------------------------------------------
+// ---- for people ---------------------------------------------------------------------------------------------
 
-static lf_status codegen_print(lf_codegen *c, lf_emit_stage stage, const lf_program *p, const lf_loop *loop, const lf_target *t,
-                               lfuser_abi_class class_, const lf_codegen_options *options, char **out_text) {
+static lf_status codegen_print(lf_codegen *c, lf_emit_stage stage, const lf_program *p, const lf_loop *loop,
+                               const lf_target *t, lfuser_abi_class class_, const lf_codegen_options *options,
+                               char **out_text) {
     *out_text = NULL;
     lf_object object = {0};
     lf_llvm *l = NULL;
