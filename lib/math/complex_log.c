@@ -42,20 +42,18 @@ LFM_INLINE dd log_modulus(lfm_complex z) {
     return dd_add(dd_add(dd_make(n * LN2_1, 0), dd_product(n, LN2_2)), l);
 }
 
-LFM_INLINE lfm_complex c_log(lfm_complex z) {
-    double angle = lfm_atan2_f64(z.im, z.re);
+// (ln|z| + i·angle)·scale
+LFM_INLINE lfm_complex log_scaled(lfm_complex z, dd scale) {
+    double angle = lfm_atan2_f64(z.im, z.re) * scale.hi;
     if (abs64(z.re) == LFM_INF || abs64(z.im) == LFM_INF) return complex_of(LFM_INF, angle);
     if (z.re != z.re || z.im != z.im) return complex_of(LFM_NAN, LFM_NAN);
     if (z.re == 0 && z.im == 0) return complex_of(-LFM_INF, angle);
-    return complex_of(log_modulus(z).hi, angle);
+    return complex_of(dd_mul(log_modulus(z), scale).hi, angle);
 }
-LFM_INLINE lfm_complex c_log2(lfm_complex z) {
-    lfm_complex l = c_log(z);
-    return complex_of(l.re * 0x1.71547652b82fep+0, l.im * 0x1.71547652b82fep+0);
-}
+LFM_INLINE lfm_complex c_log(lfm_complex z) { return log_scaled(z, dd_make(1, 0)); }
+LFM_INLINE lfm_complex c_log2(lfm_complex z) { return log_scaled(z, dd_make(0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56)); }
 LFM_INLINE lfm_complex c_log10(lfm_complex z) {
-    lfm_complex l = c_log(z);
-    return complex_of(l.re * 0x1.bcb7b1526e50ep-2, l.im * 0x1.bcb7b1526e50ep-2);
+    return log_scaled(z, dd_make(0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57));
 }
 
 // With t = √((|re| + |z|)/2): (t, im/2t) in the right half plane, (|im|/2t, ±t) in the left.

@@ -27,9 +27,6 @@ PLAIN(asinh, float, f32)
 PLAIN(atan, float, f32)
 PLAIN(atanh, float, f32)
 PLAIN(cbrt, float, f32)
-PLAIN(log10, float, f32)
-PLAIN(log1p, float, f32)
-PLAIN(log2, float, f32)
 
 float lfm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 double lfm_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }

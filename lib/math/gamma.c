@@ -103,6 +103,7 @@ double lfm_tgamma_f64(double x) {
 double lfm_lgamma_f64(double x) {
     double a = abs64(x);
     if (!(a < LFM_INF)) return a;
+    if (x == 1 || x == 2) return 0;
     if (a < 0x1p-60) return -clc_log_f64(a);
     if (x > 1e17) return x * (clc_log_f64(x) - 1);
     if (x < 0 && is_integer(x)) return LFM_INF;
@@ -149,6 +150,7 @@ float lfm_tgamma_f32(float x32) {
 float lfm_lgamma_f32(float x32) {
     double x = x32, a = abs64(x);
     if (!(a < LFM_INF)) return abs32(x32);
+    if (x == 1 || x == 2) return 0;
     if (a < 0x1p-60) return (float)-clc_log_f64(a);
     if (x < 0 && is_integer(x)) return LFM_INF32;
     gamma_parts_f32 g = gamma_of_f32(x > 0 ? x : 1 - x);

@@ -1,4 +1,4 @@
-// f64 sin and cos, and f32 tan (in double). Up to 2^30 a straight line; beyond it libclc's, out of line, whose
+// f64 sin, cos and tan, and f32 tan (in double). Up to 2^30 a straight line; beyond it libclc's, out of line, whose
 // reduction uses as many bits of 2/π as it takes.
 #include "internal.h"
 #include "libclc.h"
@@ -28,8 +28,12 @@ LFM_INLINE lfm_quadrant_f64 reduce_f64(double a) {
     return k;
 }
 
-// sin(q·π/2 + r + lost)
-LFM_INLINE double sine_of_f64(double r, double lost, uint64_t q) {
+// sin(r + lost) = r + sine_rest, cos(r + lost) = w + cosine_rest; the rests are small.
+typedef struct {
+    double sine_rest, w, cosine_rest;
+} lfm_sincos_parts;
+
+LFM_INLINE lfm_sincos_parts sincos_parts(double r, double lost) {
     double u = r * r;
     double s = 0x1.5d9269390ee9ap-33;
     s = fma64(s, u, -0x1.ae5e63e6856aep-26);
@@ -38,15 +42,20 @@ LFM_INLINE double sine_of_f64(double r, double lost, uint64_t q) {
     s = fma64(s, u, 0x1.111111110f848p-7);
     s = fma64(s, u, -0x1.5555555555549p-3);
     double half = 0.5 * u, w = 1.0 - half;
-    s = r + fma64(u * r, s, lost * w);
     double c = -0x1.8fadec5a5b4a5p-37;
     c = fma64(c, u, 0x1.1ee9ea896f152p-29);
     c = fma64(c, u, -0x1.27e4f807d86d2p-22);
     c = fma64(c, u, 0x1.a01a019caebaap-16);
     c = fma64(c, u, -0x1.6c16c16c1515dp-10);
     c = fma64(c, u, 0x1.555555555554cp-5);
-    c = w + (((1.0 - w) - half) + fma64(u * u, c, -lost * r));
-    double y = q & 1 ? c : s;
+    lfm_sincos_parts p = {fma64(u * r, s, lost * w), w, ((1.0 - w) - half) + fma64(u * u, c, -lost * r)};
+    return p;
+}
+
+// sin(q·π/2 + r + lost)
+LFM_INLINE double sine_of_f64(double r, double lost, uint64_t q) {
+    lfm_sincos_parts p = sincos_parts(r, lost);
+    double y = q & 1 ? p.w + p.cosine_rest : r + p.sine_rest;
     return double_of(bits64(y) ^ (q & 2) << 62);
 }
 
@@ -65,7 +74,21 @@ double lfm_cos_f64(double x) {
     return y;
 }
 
-double lfm_tan_f64(double x) { return x == 0 ? x : clc_tan_f64(x); }
+double lfm_tan_f64(double x) {
+    lfm_quadrant_f64 k = reduce_f64(abs64(x));
+    lfm_sincos_parts p = sincos_parts(k.r, k.lost);
+    double s = k.r + p.sine_rest, s_lost = p.sine_rest - (s - k.r);
+    double c = p.w + p.cosine_rest, c_lost = p.cosine_rest - (c - p.w);
+    int odd = k.q & 1;
+    double n = odd ? -c : s, n_lost = odd ? -c_lost : s_lost;
+    double d = odd ? s : c, d_lost = odd ? s_lost : c_lost;
+    double inverse = 1.0 / d, y = n * inverse;
+    double rest = fma64(-d_lost, y, fma64(-d, y, n) + n_lost);
+    y = fma64(rest, inverse, y);
+    y = double_of(bits64(y) ^ (bits64(x) & 1ull << 63));
+    if (!(abs64(x) <= LIMIT)) y = tan_large(x);
+    return y;
+}
 
 float lfm_tan_f32(float x) {
     double a = abs32(x);

@@ -1,5 +1,6 @@
 // Tests of lib/math: quick by default (a slice of all floats, some hundred thousand doubles, exact cases); --long
-// sweeps all 2^32 floats. Names as further arguments limit it to those functions; --table prints a row a function.
+// sweeps all 2^32 floats, --dense all from 2^-26 to 2^8 and a slice of the rest. --f32, --f64, --stride=N, --doubles=N
+// and names of functions (or of the groups special, half, binary, complex) limit what is run.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +40,12 @@ static void note(measure *m, double ulps, double x, double limit) {
     if (ulps > m->worst) m->worst = ulps, m->worst_at = x;
 }
 
-// Every stride-th float, of one sign only where the other follows by symmetry (which is checked bit by bit).
-static measure sweep_f32(const judge_unary *j, uint32_t stride) {
+// Every stride-th float, of one sign only where the other follows by symmetry (which is checked bit by bit); with
+// dense set, all floats from 2^-26 to 2^8, where functions do most of what they do.
+static measure sweep_f32(const judge_unary *j, uint32_t stride, bool dense) {
     measure m = {0};
     uint64_t end = j->odd || j->even ? 0x7f800001ull : 1ull << 32;
-    for (uint64_t i = stride / 3; i < end; i += stride) {
+    for (uint64_t i = stride / 3; i < end; i += dense && (i >> 23 & 255) - 101 < 34 ? 1 : stride) {
         float x = float_bits((uint32_t)i), got = j->f32(x);
         double truth = j->wide(x);
         double ulps = judge_ulp32(got, truth);
@@ -117,9 +119,10 @@ static void report(const char *name, const char *type, measure m, double limit, 
 int main(int argc, char **argv) {
     uint32_t stride = 509;
     int doubles = 20000;
-    bool only32 = false, only64 = false;
+    bool only32 = false, only64 = false, dense = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--long") == 0) stride = 1, doubles = 3000000;
+        if (strcmp(argv[i], "--dense") == 0) dense = true, stride = 97;
         if (strncmp(argv[i], "--stride=", 9) == 0) stride = (uint32_t)atoi(argv[i] + 9);
         if (strncmp(argv[i], "--doubles=", 10) == 0) doubles = atoi(argv[i] + 10);
         if (strcmp(argv[i], "--f32") == 0) only32 = true;
@@ -130,7 +133,7 @@ int main(int argc, char **argv) {
         if (!wanted(j->name, argc, argv)) continue;
         double t = seconds();
         if (!only64) {
-            measure m = sweep_f32(j, stride);
+            measure m = sweep_f32(j, stride, dense);
             report(j->name, "f32", m, j->limit, seconds() - t);
         }
         t = seconds();
