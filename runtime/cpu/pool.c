@@ -54,9 +54,18 @@ static void run_slice(lf_cpu_job *job, slice *s) {
     }
 }
 
-static void run_slices(lf_cpu_job *job, uint32_t own) {
-    for (uint32_t i = 0; i < job->n_slices; i++)
-        run_slice(job, &job->slices[own + i < job->n_slices ? own + i : own + i - job->n_slices]);
+// So that the cache lines of all slices come at once and not one after the other.
+static void fetch_slices(const lf_cpu_job *job) {
+    for (uint32_t i = 0; i < job->n_slices; i++) __builtin_prefetch(&job->slices[i], 1);
+}
+
+// A slice's own thread is about to take its last chunk: a helper leaves that alone, the owner looks at everything.
+static void run_slices(lf_cpu_job *job, uint32_t own, uint64_t least) {
+    run_slice(job, &job->slices[own]);
+    for (uint32_t i = 1; i < job->n_slices; i++) {
+        slice *s = &job->slices[own + i < job->n_slices ? own + i : own + i - job->n_slices];
+        if (atomic_load_explicit(&s->next, memory_order_relaxed) + least <= s->end) run_slice(job, s);
+    }
 }
 
 // ---- workers
@@ -81,7 +90,7 @@ static bool help(lf_cpu_worker *w, lf_cpu_job *job) {
     wake_below(w->pool, job, own);
     // Where each has one chunk there is nothing to take from others; the owner sees to what is left.
     if (job->slices[0].end > 1)
-        run_slices(job, own);
+        run_slices(job, own, 2);
     else
         run_slice(job, s);
     if (atomic_exchange_explicit(&s->worker, CLOSED, memory_order_release) == AWAITED) lf_futex_wake(&s->worker, 1);
@@ -174,8 +183,8 @@ void lf_cpu_pool_finish(lf_cpu_pool *pool, bool forked) {
 
 // A multiple of the grain: kernels like aligned beginnings.
 static uint64_t chunk_size(uint64_t items, uint64_t grain, uint32_t threads) {
-    uint64_t grains = items / ((uint64_t)threads * CHUNKS_PER_SLICE) / grain, chunk;
-    if (__builtin_mul_overflow(grains + 1, grain, &chunk)) return items;
+    uint64_t grains = (items - 1) / grain + 1, parts = (uint64_t)threads * CHUNKS_PER_SLICE, chunk;
+    if (__builtin_mul_overflow((grains - 1) / parts + 1, grain, &chunk)) return items;
     return chunk;
 }
 
@@ -190,6 +199,7 @@ static lf_cpu_job *take_job(lf_cpu_pool *pool) {
 }
 
 static void open_job(lf_cpu_job *job, uint64_t chunks) {
+    fetch_slices(job);
     for (uint64_t i = 0, at = 0; i < job->n_slices; i++) {
         slice *s = &job->slices[i];
         atomic_store_explicit(&s->next, at, memory_order_relaxed);
@@ -245,6 +255,6 @@ void lf_cpu_pool_run(lf_cpu_pool *pool, lf_native_kernel fn, const uint64_t *arg
     open_job(job, chunks);
     atomic_fetch_add(&pool->signal, 1);
     wake_below(pool, job, 0);
-    run_slices(job, 0);
+    run_slices(job, 0, 1);
     close_job(job);
 }
