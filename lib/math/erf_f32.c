@@ -33,7 +33,7 @@ float lfm_erf_f32(float x) {
 // carried along to first order, and everything but the factor p is summed into one small term z, so that the
 // result is p + p·z with little more than one rounding.
 float lfm_erfc_f32(float x) {
-    const float c = 0.75f;
+    const float c = 0.8125f;
     float a = abs32(x);
     a = a > 10.1f ? 10.1f : a;
     float d = a + 2.0f, d_lost = a - (d - 2.0f);
@@ -45,32 +45,33 @@ float lfm_erfc_f32(float x) {
     p = fma32(p, fma32(-d, r, 1.0f), p);
     float p_lost = fma32(-d_lost, p, fma32(-d, p, c)) * (1 / c); // relative
 
-    float v = p - 0x1.70a4d8p-3f;
-    float g = -0x1.bfc484p+11f;
-    g = fma32(g, v, 0x1.82371ap+11f);
-    g = fma32(g, v, -0x1.581eep+8f);
-    g = fma32(g, v, -0x1.11be1p+9f);
-    g = fma32(g, v, 0x1.527eep+7f);
-    g = fma32(g, v, 0x1.5ab57ap+6f);
-    g = fma32(g, v, -0x1.4ad272p+5f);
-    g = fma32(g, v, -0x1.5bad22p+4f);
-    g = fma32(g, v, 0x1.017406p+3f);
-    g = fma32(g, v, 0x1.4d9fd6p+3f);
-    g = fma32(g, v, 0x1.2ea4d2p+2f);
-    g = fma32(g, v, 0x1.4de3aap-2f); // less 1
+    float v = p - 0x1.999af4p-3f;
+    float g = -0x1.74aaf8p+10f;
+    g = fma32(g, v, 0x1.23052p+10f);
+    g = fma32(g, v, -0x1.f843ccp+5f);
+    g = fma32(g, v, -0x1.0fcbacp+8f);
+    g = fma32(g, v, 0x1.352cb4p+6f);
+    g = fma32(g, v, 0x1.a3b0fep+5f);
+    g = fma32(g, v, -0x1.808fb8p+4f);
+    g = fma32(g, v, -0x1.e5e252p+3f);
+    g = fma32(g, v, 0x1.62c8fep+2f);
+    g = fma32(g, v, 0x1.092344p+3f);
+    g = fma32(g, v, 0x1.072676p+2f);
+    g = fma32(g, v, 0x1.f48edap-3f); // less 1
 
     float h = a * a, h_lost = fma32(a, a, -h);
     lfm_exp_reduced e = exp_reduce_f32(-h);
     float w = exp_tail_f32(e.r);
 
     float z = fma32(g, w, g) + w;
-    float slope = fma32(0x1.b5b3f8p+1f, v, 1.6346f); // of ln(p·g) by ln p
+    float slope = fma32(3.15651f, v, 1.65042f); // of ln(p·g) by ln p
     z = fma32(fma32(p_lost, slope, -h_lost), 1.0f + z, z);
     float y = scale_f32(fma32(p, z, p), e.bits);
     y = x < 0 ? 2.0f - y : y;
-    // Close to 1 the sum above has large terms of both signs; three terms of the series do there.
-    float near = fma32(h, -0x1.ce2f06p-4f, 0x1.812746p-2f);
-    near = fma32(x, fma32(h, near, -0x1.20dd76p+0f), 1.0f);
-    y = a < 0.125f ? near : y;
+    // Close to 1 the sum above has large terms of both signs; 1 - x·(a polynomial in x²) does there.
+    float near = fma32(h, 0x1.11b79p-5f, -0x1.d0e3a8p-4f);
+    near = fma32(h, near, 0x1.812b82p-2f);
+    near = fma32(h, near, -0x1.20dd76p+0f);
+    y = a < 0.25f ? fma32(x, near, 1.0f) : y;
     return x == x ? y : x;
 }

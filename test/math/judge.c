@@ -22,6 +22,11 @@ static long double wider_lgamma(long double x) { return lgammal(x); }
 static double own_digamma(double x) { return lfm_digamma_f64(x); }
 static double own_erfinv(double x) { return lfm_erfinv_f64(x); }
 
+static int exact_rsqrt(mpfr_t out, mpfr_srcptr x, mpfr_rnd_t rnd) {
+    int inexact = mpfr_rec_sqrt(out, x, rnd);
+    if (mpfr_zero_p(x)) mpfr_set_inf(out, mpfr_signbit(x) ? -1 : 1); // IEEE: 1/√-0 = 1/-0
+    return inexact;
+}
 static int exact_sigmoid(mpfr_t out, mpfr_srcptr x, mpfr_rnd_t rnd) {
     mpfr_neg(out, x, rnd);
     mpfr_exp(out, out, rnd);
@@ -63,7 +68,7 @@ static int exact_erfinv(mpfr_t out, mpfr_srcptr x, mpfr_rnd_t rnd) {
 #define ROW(n, limit, absolute, wide, wider, exact, odd, even)                                                         \
     {#n, lfm_##n##_f32, lfm_##n##_f64, limit, absolute, wide, wider, exact, odd, even},
 const judge_unary judge_unaries[] = {
-    ROW(rsqrt, 2, 0, wide_rsqrt, wider_rsqrt, mpfr_rec_sqrt, false, false)
+    ROW(rsqrt, 2, 0, wide_rsqrt, wider_rsqrt, exact_rsqrt, false, false)
     ROW(cbrt, 2, 0, cbrt, cbrtl, mpfr_cbrt, true, false)
     ROW(exp, 2, 0, exp, expl, mpfr_exp, false, false)
     ROW(exp2, 2, 0, exp2, exp2l, mpfr_exp2, false, false)

@@ -16,7 +16,6 @@ static bool same_sign(double a, double b) { return !signbit(a) == !signbit(b); }
 static bool overridden(const char *name, double x, double *want) {
     if (strcmp(name, "digamma") == 0 && x == 0) return *want = copysign(INFINITY, -x), true;
     if (strcmp(name, "digamma") == 0 && x == -INFINITY) return *want = NAN, true;
-    if (strcmp(name, "rsqrt") == 0 && x == 0) return *want = copysign(INFINITY, x), true;
     if (strcmp(name, "erfinv") == 0) {
         if (x == 0) return *want = x, true;
         if (fabs(x) == 1) return *want = copysign(INFINITY, x), true;
