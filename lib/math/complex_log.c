@@ -38,7 +38,7 @@ LFM_INLINE dd log_modulus(lfm_complex z) {
         h = dd_scale(h, 0.25);
         n = 0;
     }
-    dd l = dd_scale(lfm_dd_log(h), 0.5);
+    dd l = dd_scale(dd_log(h), 0.5);
     return dd_add(dd_add(dd_make(n * LN2_1, 0), dd_product(n, LN2_2)), l);
 }
 
@@ -156,7 +156,7 @@ static lfm_complex c_pow(lfm_complex a, lfm_complex b) {
     dd size = log_modulus(a), angle = angle_dd(a);
     dd re = dd_add(dd_mul_d(size, b.re), dd_neg(dd_mul_d(angle, b.im)));
     dd im = dd_add(dd_mul_d(size, b.im), dd_mul_d(angle, b.re));
-    dd_scaled e = lfm_dd_exp(re);
+    dd_scaled e = dd_exp(re);
     double s = lfm_sin_f64(im.hi), c = lfm_cos_f64(im.hi);
     double sine = fma64(im.lo, c, s), cosine = fma64(-im.lo, s, c);
     int64_t n = e.exponent > 2000 ? 2000 : e.exponent < -2000 ? -2000 : e.exponent;

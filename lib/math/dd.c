@@ -4,7 +4,7 @@
 
 #define LFM_DD_FUNCTION __attribute__((noinline, const))
 
-LFM_DD_FUNCTION dd lfm_dd_log(dd x) {
+LFM_DD_FUNCTION dd dd_log(dd x) {
     int64_t e = 0;
     if (x.hi < 0x1p-1000) {
         x = dd_scale(x, 0x1p100);
@@ -40,7 +40,7 @@ LFM_DD_FUNCTION dd lfm_dd_log(dd x) {
     return dd_add(dd_add(dd_make(n * LN2_1, 0), dd_product(n, LN2_2)), ln_m);
 }
 
-LFM_DD_FUNCTION dd_scaled lfm_dd_exp(dd x) {
+LFM_DD_FUNCTION dd_scaled dd_exp(dd x) {
     x = x.hi > 1500 ? dd_make(1500, 0) : x.hi < -1500 ? dd_make(-1500, 0) : x;
     double t = fma64(x.hi, 0x1.71547652b82fep+0, 0x1.8p52);
     double n = t - 0x1.8p52;

@@ -60,13 +60,13 @@ LFM_INLINE dd dd_recip(double b) {
 #define LN2_2 0x1.ef35793c76730p-45
 
 // ln x for finite normalised x > 0, to 2^-68 of itself or of exponent·ln 2.
-dd lfm_dd_log(dd x);
+dd dd_log(dd x);
 
 // e^x = value·2^exponent to 2^-68, value in [0.7, 1.42]. Beyond ±1500 x counts as ±1500.
 typedef struct {
     dd value;
     int64_t exponent;
 } dd_scaled;
-dd_scaled lfm_dd_exp(dd x);
+dd_scaled dd_exp(dd x);
 
 #endif

@@ -45,12 +45,17 @@ static int exact_erfinv(mpfr_t out, mpfr_srcptr x, mpfr_rnd_t rnd) {
     mpfr_t e, slope, rest;
     mpfr_inits2(precision + 128, e, slope, rest, (mpfr_ptr)0);
     for (int i = 0; i < 5; i++) {
-        // erf(y) - x through erfc, which keeps its digits near 1.
+        // erf|y| - |x|, near 1 through erfc, which keeps its digits there.
         mpfr_abs(e, out, rnd);
-        mpfr_erfc(e, e, rnd);
         mpfr_abs(rest, x, rnd);
-        mpfr_ui_sub(rest, 1, rest, rnd);
-        mpfr_sub(rest, rest, e, rnd); // erf|y| - |x|
+        if (mpfr_cmp_d(rest, 0.5) < 0) {
+            mpfr_erf(e, e, rnd);
+            mpfr_sub(rest, e, rest, rnd);
+        } else {
+            mpfr_erfc(e, e, rnd);
+            mpfr_ui_sub(rest, 1, rest, rnd);
+            mpfr_sub(rest, rest, e, rnd);
+        }
         mpfr_sqr(slope, out, rnd);
         mpfr_exp(slope, slope, rnd); // e^(y²)·√π/2 = dy/dx
         mpfr_mul(rest, rest, slope, rnd);
