@@ -91,16 +91,13 @@ static lf_status read_number(const given *g, const char *text, size_t n, lf_scal
     text = trim(text, &n);
     bool read = lf_is_complex(g->dtype) ? read_complex(text, n, g->dtype, out) : read_real(text, n, g->dtype, out, &fits);
     int shown = n > 40 ? 40 : (int)n;
-    if (!read) return bad(g, "'%.*s' is not a value of %s", shown, text, lf_dtype_name(g->dtype));
-    if (!fits) {
-        unsigned bits = 8 * lf_dtype_bytes(g->dtype);
-        if (lf_is_unsigned(g->dtype))
-            return bad(g, "'%.*s' does not fit %s (0 to %llu)", shown, text, lf_dtype_name(g->dtype),
-                       (unsigned long long)(UINT64_MAX >> (64 - bits)));
-        long long top = (long long)(UINT64_MAX >> (65 - bits));
-        return bad(g, "'%.*s' does not fit %s (%lld to %lld)", shown, text, lf_dtype_name(g->dtype), -top - 1, top);
-    }
-    return NULL;
+    if (read && fits) return NULL;
+    const char *name = lf_dtype_name(g->dtype);
+    if (!lf_is_integer(g->dtype)) return bad(g, "'%.*s' is no value of %s", shown, text, name);
+    unsigned bits = 8 * lf_dtype_bytes(g->dtype);
+    bool is_unsigned = lf_is_unsigned(g->dtype);
+    unsigned long long top = UINT64_MAX >> (64 - bits + !is_unsigned), low = is_unsigned ? 0 : top + 1;
+    return bad(g, "'%.*s' is no whole number from %s%llu to %llu", shown, text, is_unsigned ? "" : "-", low, top);
 }
 
 // ---- nested lists ---------------------------------------------------------------------------------------------------------

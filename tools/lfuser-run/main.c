@@ -86,7 +86,7 @@ static int read_options(int argc, char **argv, lf_options *o) {
     }
     if (status) return status;
     if (optind + 1 != argc) {
-        if (optind < argc) return wrong("one FILE is expected, and beside it", argv[optind + 1], strlen(argv[optind + 1]));
+        if (optind < argc) return wrong("more than one FILE:", argv[optind + 1], strlen(argv[optind + 1]));
         fputs("lfuser-run: no FILE is given\n", stderr);
         return usage(stderr, 2);
     }

@@ -36,7 +36,12 @@ static lf_status open_all(state *st, const char *text, size_t size) {
     LF_TRY(from_public(lfuser_context_create(NULL, &st->context)));
     LF_TRY(from_public(
         lfuser_fusion_parse(st->context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &st->fusion)));
-    LF_TRY(from_public(lfuser_device_open(st->context, o->device, &st->device)));
+    lf_status opened = from_public(lfuser_device_open(st->context, o->device, &st->device));
+    if (opened) {
+        lf_status named = lf_error(st->a, lf_status_code(opened), "--device=%s: %s", o->device, lf_status_message(opened));
+        lf_status_destroy(opened);
+        return named;
+    }
     LF_TRY(from_public(lfuser_stream_create(st->device, &st->stream)));
     LF_TRY(from_public(lfuser_fusion_compile(st->fusion, st->device, &compile, &st->executable)));
     st->n_params = lfuser_executable_n_params(st->executable);
