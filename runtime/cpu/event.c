@@ -88,6 +88,8 @@ lf_status lf_cpu_event_create(lf_device *device, lf_event **out_event) {
 lf_status lf_cpu_event_record(lf_event *event, lf_stream *stream) {
     lf_cpu_event *e = (lf_cpu_event *)event;
     lf_cpu_device *d = device_of(e);
+    if (event->device != stream->device)
+        return lf_error(d->base.allocator, LF_INVALID_ARGUMENT, "the event and the stream belong to different devices");
     if (lf_cpu_forked(d)) {
         e->fence = NULL;
         return NULL;

@@ -453,13 +453,18 @@ START_TEST(code_is_released_after_the_last_launch) {
 }
 END_TEST
 
-START_TEST(a_kernel_of_another_device_is_refused) {
+START_TEST(what_belongs_to_another_device_is_refused) {
     lf_device *second;
     lf_kernel *k = load(nothing);
     lf_stream *s;
     ok(lf_cpu_device_create(&heap.allocator, NULL, 1, &second));
     ok(ops->stream_create(second, &s));
     fails(launch_on(s, k, NULL, 0, 1, 1), LF_INVALID_ARGUMENT);
+    lf_event *e;
+    ok(ops->event_create(device, &e));
+    fails(ops->event_record(e, s), LF_INVALID_ARGUMENT);
+    fails(ops->stream_wait_event(s, e), LF_INVALID_ARGUMENT);
+    ops->event_destroy(e);
     ops->stream_destroy(s);
     ops->destroy(second);
     ops->kernel_destroy(k);
@@ -734,7 +739,7 @@ int main(void) {
     tcase_add_test(t, copies_and_fills);
     tcase_add_test(t, a_steady_caller_allocates_nothing);
     tcase_add_test(t, code_is_released_after_the_last_launch);
-    tcase_add_test(t, a_kernel_of_another_device_is_refused);
+    tcase_add_test(t, what_belongs_to_another_device_is_refused);
 #if defined(__x86_64__)
     tcase_add_test(t, floating_point_state_is_ours_and_then_the_callers);
     tcase_add_test(t, threads_start_with_the_default_state);
