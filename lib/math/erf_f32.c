@@ -65,13 +65,14 @@ float lfm_erfc_f32(float x) {
 
     float z = fma32(g, w, g) + w;
     float slope = fma32(3.15651f, v, 1.65042f); // of ln(p·g) by ln p
-    z = fma32(fma32(p_lost, slope, -h_lost), 1.0f + z, z);
+    z = fma32(fma32(p_lost, slope, e.lost - h_lost), 1.0f + z, z);
     float y = scale_f32(fma32(p, z, p), e.bits);
     y = x < 0 ? 2.0f - y : y;
     // Close to 1 the sum above has large terms of both signs; 1 - x·(a polynomial in x²) does there.
-    float near = fma32(h, 0x1.11b79p-5f, -0x1.d0e3a8p-4f);
-    near = fma32(h, near, 0x1.812b82p-2f);
+    float near = fma32(h, -0x1.7c0dfcp-6f, 0x1.f96e24p-6f);
+    near = fma32(h, near, -0x1.cf6254p-4f);
+    near = fma32(h, near, 0x1.81295ep-2f);
     near = fma32(h, near, -0x1.20dd76p+0f);
-    y = a < 0.25f ? fma32(x, near, 1.0f) : y;
+    y = a < 0.3125f ? fma32(x, near, 1.0f) : y;
     return x == x ? y : x;
 }

@@ -13,16 +13,16 @@
 
 // x = n·ln 2 + r, |r| <= 0.35; bits holds n in two's complement above a constant (see scale_f32).
 typedef struct {
-    float r, n;
+    float r, lost; // lost: what rounding r left out
     uint32_t bits;
 } lfm_exp_reduced;
 
 LFM_INLINE lfm_exp_reduced exp_reduce_f32(float x) {
     float t = fma32(x, LOG2E_F32, ROUND_F32);
     float n = t - ROUND_F32;
-    float r = fma32(n, -LN2_HEAD_F32, x);
-    r = fma32(n, -LN2_TAIL_F32, r);
-    lfm_exp_reduced e = {r, n, bits32(t)};
+    float first = fma32(n, -LN2_HEAD_F32, x);
+    float r = fma32(n, -LN2_TAIL_F32, first);
+    lfm_exp_reduced e = {r, fma32(n, -LN2_TAIL_F32, first - r), bits32(t)};
     return e;
 }
 
