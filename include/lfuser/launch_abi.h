@@ -77,7 +77,6 @@ typedef struct lfuser_abi_launch {
     uint32_t extents_word;    // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     const lfuser_abi_access *accesses;
-    uint32_t workspace_word;  // word that takes the address of the launch's scratch memory (see reductions), or NONE
     const char *name;         // for traces
 } lfuser_abi_launch;
 

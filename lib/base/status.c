@@ -16,6 +16,10 @@ static const lf_status_object out_of_memory = {NULL, LF_OUT_OF_MEMORY, (char *)"
 
 lf_status lf_out_of_memory(void) { return (lf_status)&out_of_memory; }
 
+static const lf_status_object not_ready = {NULL, LF_NOT_READY, (char *)"not ready yet", NULL, 0, 0};
+
+lf_status lf_not_ready(void) { return (lf_status)&not_ready; }
+
 static char *format_text(const lf_allocator *a, const char *before, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);

@@ -41,6 +41,8 @@ lf_status lf_error_at(const lf_allocator *a, lf_code code, lf_place place, const
 lf_status lf_error_v(const lf_allocator *a, lf_code code, lf_place place, const char *format, va_list args) LF_MUST_USE
     __attribute__((format(printf, 4, 0)));
 lf_status lf_out_of_memory(void) LF_MUST_USE;
+// "not there yet": static too, since pollers ask often.
+lf_status lf_not_ready(void) LF_MUST_USE;
 // Adds a line below the message (a caret drawing, a JIT log); returns the same status. NULL stays NULL.
 lf_status lf_status_note(lf_status s, const char *format, ...) LF_MUST_USE __attribute__((format(printf, 2, 3)));
 

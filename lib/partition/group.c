@@ -173,7 +173,7 @@ static bool may_join(lf_partition *p, uint32_t number, const lf_op *op, lf_exten
 static bool may_reduce(lf_partition *p, uint32_t number, const lf_op *op) {
     lf_group *group = p->groups[number];
     lf_value *x = op->operands[0];
-    if (group->kind == LF_GROUP_WHOLE || group->n_nodes >= MAX_NODES || !lf_same_shape(&x->type, &group->shape)) return false;
+    if (group->kind == LF_GROUP_WHOLE || group->serial || group->n_nodes >= MAX_NODES || !lf_same_shape(&x->type, &group->shape)) return false;
     if (group->kind == LF_GROUP_ROWS && group->axes != op->axes) return false;
     const lf_node *node = lf_node_of(p, lf_view_base(x));
     if (node->group != number) return true;
@@ -243,6 +243,25 @@ static lf_status place_reduction(lf_partition *p, lf_op *op, const operands_summ
     return add_node(p, number, op, cls, 0);
 }
 
+// A scan visits the columns of its rows in order. A matrix product is a sum over the last axis of [batch, m, n, k], which nobody
+// ever stores. Sort, topk and scatter have kernels of their own.
+static lf_status place_whole(lf_partition *p, lf_op *op) {
+    uint32_t number;
+    const lf_type *x = &op->operands[0]->type;
+    if (op->code == LF_OP_MATMUL) {
+        lf_type shape = op->results[0].type;
+        if (shape.rank == LF_MAX_RANK)
+            return lf_error_at(p->graph->allocator, LF_UNSUPPORTED, op->place, "matmul: a result of rank %u has no kernel, at most %u", shape.rank, LF_MAX_RANK - 1u);
+        shape.dims[shape.rank++] = x->dims[x->rank - 1];
+        LF_TRY(new_group(p, LF_GROUP_ROWS, &shape, 1u << (shape.rank - 1), &number));
+        return add_node(p, number, op, LF_CLASS_ROW, 0);
+    }
+    bool scan = op->code != LF_OP_SORT && op->code != LF_OP_TOPK && op->code != LF_OP_SCATTER;
+    LF_TRY(new_group(p, scan ? LF_GROUP_ROWS : LF_GROUP_WHOLE, x, 1u << op->axis, &number));
+    p->groups[number]->serial = scan;
+    return add_node(p, number, op, LF_CLASS_FULL, 0);
+}
+
 static lf_status place_op(lf_partition *p, lf_op *op) {
     operands_summary s = {p, LF_NO_GROUP, own_cost(op)};
     LF_TRY(lf_visit_operands(op, summarise_operand, &s));
@@ -250,10 +269,7 @@ static lf_status place_op(lf_partition *p, lf_op *op) {
     if (kind == LF_KIND_REDUCE) return place_reduction(p, op, &s);
     uint32_t number = LF_NO_GROUP;
     lf_extent_class cls = LF_CLASS_FULL;
-    if (kind == LF_KIND_WHOLE) {
-        LF_TRY(new_group(p, LF_GROUP_WHOLE, &op->results[0].type, 0, &number));
-        return add_node(p, number, op, cls, 0);
-    }
+    if (kind == LF_KIND_WHOLE) return place_whole(p, op);
     if (s.last != LF_NO_GROUP) {
         if (kind == LF_KIND_ELEM && may_join(p, s.last, op, &cls)) number = s.last;
     } else if (op->results[0].type.tensor) {

@@ -11,7 +11,11 @@
 
 enum { LF_NO_GROUP = UINT32_MAX };
 
-typedef enum lf_group_kind { LF_GROUP_POINTWISE, LF_GROUP_ROWS, LF_GROUP_WHOLE } lf_group_kind;
+typedef enum lf_group_kind {
+    LF_GROUP_POINTWISE,
+    LF_GROUP_ROWS,
+    LF_GROUP_WHOLE       // one op with a kernel of its own: sort, topk, scatter; `axes` is its axis
+} lf_group_kind;
 
 // How a node lies in its group.
 typedef enum lf_extent_class {
@@ -37,6 +41,7 @@ typedef struct lf_group {
     uint32_t n_nodes, capacity;
     lf_root *roots;
     uint32_t n_roots, roots_capacity;
+    bool serial;               // ROWS: columns are visited in order (scans)
     bool dead;                 // everything in it is recomputed elsewhere
 } lf_group;
 

@@ -5,7 +5,8 @@
 static const char *const kind_names[] = {
     [LF_STMT_INDEX] = "index", [LF_STMT_SCALAR] = "scalar", [LF_STMT_CONST] = "const", [LF_STMT_LOAD] = "load",
     [LF_STMT_ELEM] = "", [LF_STMT_SIMPLE] = "", [LF_STMT_CAST] = "cast", [LF_STMT_REDUCE] = "reduce", [LF_STMT_STORE] = "store",
-    [LF_STMT_DELIVER] = "deliver", [LF_STMT_IOTA] = "iota", [LF_STMT_RANDOM] = "", [LF_STMT_INDEX_ERROR] = "index_error"};
+    [LF_STMT_DELIVER] = "deliver", [LF_STMT_IOTA] = "iota", [LF_STMT_RANDOM] = "", [LF_STMT_SCAN] = "", [LF_STMT_SCAN_POSITION] = "scan_position", [LF_STMT_SORTED] = "sorted",
+    [LF_STMT_INDEX_ERROR] = "index_error"};
 
 static void put_access(lf_arena *arena, lf_text *t, const lf_loop *loop, uint32_t number, const lf_stmt *s) {
     const lf_access *access = &loop->accesses[number];
@@ -22,7 +23,7 @@ static void put_stmt(lf_arena *arena, lf_text *t, const lf_loop *loop, lf_stmt_i
     lf_text_put(t, "%s", indent);
     if (s->kind != LF_STMT_STORE && s->kind != LF_STMT_DELIVER && s->kind != LF_STMT_INDEX_ERROR) lf_text_put(t, "%%%u = ", id);
     const char *name = kind_names[s->kind];
-    if (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE || s->kind == LF_STMT_RANDOM) name = lf_op_info_of(s->code)->name;
+    if (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE || s->kind == LF_STMT_RANDOM || s->kind == LF_STMT_SCAN) name = lf_op_info_of(s->code)->name;
     lf_text_put(t, "%s", name);
     if (s->kind == LF_STMT_REDUCE) lf_text_put(t, ".%s", lf_op_info_of(s->code)->name);
     if (s->kind == LF_STMT_INDEX) lf_text_put(t, " %c%u", s->number < loop->rows ? 'r' : 'c', s->number < loop->rows ? s->number : s->number - loop->rows);
@@ -33,6 +34,7 @@ static void put_stmt(lf_arena *arena, lf_text *t, const lf_loop *loop, lf_stmt_i
         lf_text_put(t, " %s", number);
     }
     if (s->kind == LF_STMT_INDEX_ERROR) lf_text_put(t, " %u unless", s->number);
+    if (s->kind == LF_STMT_SORTED) lf_text_put(t, s->number ? " position" : " element");
     if (s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) {
         lf_text_put(t, " ");
         put_access(arena, t, loop, s->number, s);

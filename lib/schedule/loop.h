@@ -31,6 +31,9 @@ typedef enum lf_stmt_kind {
     LF_STMT_DELIVER,     // args[0] to the mailbox whose address is argument scalar `number`
     LF_STMT_IOTA,        // float start + i * step, rounded once (`op`): args i (i64), start, step
     LF_STMT_RANDOM,      // one element of UNIFORM or NORMAL (`op`): args lo|mean, hi|std, seed, offset, row-major index
+    LF_STMT_SCAN,        // `code` (CUMSUM, …) of args[0] over the columns so far; columns are then visited in order
+    LF_STMT_SCAN_POSITION,  // i64: position that the scan args[0] (CUMMAX, CUMMIN) stands at
+    LF_STMT_SORTED,      // form SORT: element (number 0) or position (number 1) of the rank that the column stands for
     LF_STMT_INDEX_ERROR  // records op number `number` when args[0] (bool) is false
 } lf_stmt_kind;
 
@@ -64,8 +67,24 @@ typedef struct lf_access {
     uint32_t word;                   // in the argument block: base, rows + cols strides, n_terms strides
 } lf_access;
 
+typedef enum lf_loop_form {
+    LF_LOOP_PLAIN,       // pointwise, or rows with passes in any order of the columns
+    LF_LOOP_SERIAL,      // rows with passes that visit the columns in order (scans)
+    LF_LOOP_SORT,        // each row: stores of SORTED statements, for columns below keys[SORT_COUNT]
+    LF_LOOP_SCATTER      // each row: stores of keys[SCATTER_OLD], then updates at keys[SCATTER_INDEX] for columns below the count
+} lf_loop_form;
+enum {
+    LF_SORT_KEY = 0, LF_SORT_COUNT = 1,
+    LF_SCATTER_OLD = 0, LF_SCATTER_INDEX = 1, LF_SCATTER_INSIDE = 2, LF_SCATTER_SOURCE = 3, LF_SCATTER_ERROR = 4, LF_SCATTER_ROW = 5,
+    LF_SCATTER_COUNT = 6, LF_MAX_KEYS = 8
+};
+
 typedef struct lf_loop {
     const char *name;
+    lf_loop_form form;
+    lf_stmt_id keys[LF_MAX_KEYS];    // SORT, SCATTER
+    bool descending;                 // SORT
+    lf_scatter_mode mode;            // SCATTER
     uint8_t rows, cols;              // axes; extents[0 … rows-1] rows, then columns
     lf_value *extents[LF_MAX_AXES];
     bool indexed;                    // some INDEX statement exists
@@ -79,7 +98,7 @@ typedef struct lf_loop {
     uint16_t passes;                 // 0 for pointwise
     uint32_t extents_word, n_words;
     uint32_t error_word;             // word with the address of the index-error word, or LFUSER_ABI_NONE
-    uint32_t workspace_word;         // word with the address of the reduction workspace, or LFUSER_ABI_NONE (see codegen)
+    uint32_t workspace_word;         // SORT: word with the address of 16 bytes an element, else LFUSER_ABI_NONE
     const char *schedule;            // "pointwise", "rows"
 } lf_loop;
 

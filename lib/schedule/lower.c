@@ -271,7 +271,7 @@ static lf_stmt_id load(lf_lowering *l, const lf_buffer *buffer, const lf_space *
     return lf_stmt_add(l, s);
 }
 
-static void store(lf_lowering *l, lf_stmt_id value, const lf_buffer *buffer, lf_dtype dtype, const lf_space *space) {
+void lf_lower_store(lf_lowering *l, lf_stmt_id value, const lf_buffer *buffer, lf_dtype dtype, const lf_space *space) {
     lf_stmt s = {.kind = LF_STMT_STORE, .dtype = dtype, .value = buffer->value, .guard = LF_NO_STMT};
     lf_access access = {.store = true};
     lf_space at = *space;
@@ -332,10 +332,11 @@ lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *v, const lf_space *space, lf
         lf_status failed = lf_planner_buffer(l->planner, v, &buffer);
         if (failed) return lf_lowering_fail(l, failed), LF_NO_STMT;
         s = load(l, &buffer, place, guard);
-    } else if (kind == LF_KIND_REDUCE) {
-        s = recall(l, v, NULL, LF_NO_STMT);  // the same at every point
-        if (s == LF_NO_STMT) s = remember(l, v, NULL, LF_NO_STMT, lower_reduction(l, v->def));
-        return s;
+    } else if (kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE) {
+        s = recall(l, v, NULL, LF_NO_STMT);  // read at the group's own point only
+        if (s != LF_NO_STMT) return s;
+        s = kind == LF_KIND_REDUCE ? lower_reduction(l, v->def) : v->def->code == LF_OP_MATMUL ? lf_lower_matmul(l, v->def) : lf_lower_scan(l, v);
+        return remember(l, v, NULL, LF_NO_STMT, s);
     } else if (kind == LF_KIND_ELEM) {
         s = lower_elem(l, v->def, place, guard);
     } else {
@@ -355,7 +356,7 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
     if (root->temporary) {
         lf_buffer buffer;
         LF_TRY(lf_planner_buffer(l->planner, root->value, &buffer));
-        store(l, value, &buffer, root->value->type.dtype, at);
+        lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
     }
     for (uint32_t k = 0; k < root->n_outputs; k++) {
         lf_buffer buffer;
@@ -365,7 +366,7 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
             lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_DELIVER, .dtype = root->value->type.dtype, .args = {value, mailbox}, .n_args = 2,
                                      .value = root->value, .guard = LF_NO_STMT});
         } else {
-            store(l, value, &buffer, root->value->type.dtype, at);
+            lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
         }
     }
     return NULL;
@@ -399,21 +400,23 @@ static lf_status finish(lf_lowering *l) {
     }
     loop->error_word = LFUSER_ABI_NONE;
     loop->workspace_word = LFUSER_ABI_NONE;
+    if (l->scratch) loop->workspace_word = word++;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         if (s->kind == LF_STMT_INDEX_ERROR && loop->error_word == LFUSER_ABI_NONE) loop->error_word = word++;
-        bool in_pass = s->kind == LF_STMT_REDUCE ? true : (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column;
+        bool in_pass = s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_SCAN ? true : (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column;
         uint16_t passes = (uint16_t)(s->kind == LF_STMT_REDUCE ? s->level : s->level + 1);
         if (in_pass && loop->cols && passes > loop->passes) loop->passes = passes;
     }
-    if (l->group->kind == LF_GROUP_ROWS && loop->passes == 0) loop->passes = 1;
+    if (l->group->kind != LF_GROUP_POINTWISE && loop->passes == 0) loop->passes = 1;
     loop->n_words = word;
     return NULL;
 }
 
 lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena, const char *name,
-                         lf_loop **out_loop, lf_value **out_assumption) {
+                         lf_loop **out_loop, lf_value **out_assumption, lf_value **out_scratch) {
     *out_loop = NULL;
+    *out_scratch = NULL;
     *out_assumption = NULL;
     lf_group *group = p->groups[number];
     lf_loop *loop = LF_ARENA_NEW(arena, lf_loop);
@@ -426,12 +429,15 @@ lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, 
     lf_vec_init(&l.spaces, p->graph->allocator);
     lf_vec_init(&l.memo, p->graph->allocator);
     loop->name = name;
-    loop->schedule = group->kind == LF_GROUP_ROWS ? "rows" : "pointwise";
+    loop->schedule = group->serial ? "serial rows" : group->kind == LF_GROUP_ROWS ? "rows" : "pointwise";
     loop->rows = (uint8_t)lf_group_rows(group);
     loop->cols = (uint8_t)(group->shape.rank - loop->rows);
     for (unsigned a = 0; a < group->shape.rank; a++) loop->extents[lf_group_axis(group, a)] = group->shape.dims[a];
+    if (group->serial) loop->form = LF_LOOP_SERIAL;
+    for (unsigned i = 0; i < LF_MAX_KEYS; i++) loop->keys[i] = LF_NO_STMT;
     lf_status s = NULL;
-    for (uint32_t i = 0; i < group->n_roots && !s && !l.status; i++) s = store_root(&l, &group->roots[i]);
+    if (group->kind == LF_GROUP_WHOLE) s = lf_lower_whole(&l);
+    for (uint32_t i = 0; i < group->n_roots && !s && !l.status && group->kind != LF_GROUP_WHOLE; i++) s = store_root(&l, &group->roots[i]);
     if (!s && l.status) s = l.status;
     else if (s && l.status) lf_status_destroy(l.status);
     if (!s) s = finish(&l);
@@ -443,5 +449,6 @@ lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, 
     if (s) return s;
     *out_loop = loop;
     *out_assumption = l.assumption;
+    *out_scratch = l.scratch;
     return NULL;
 }

@@ -131,8 +131,8 @@ static lf_stmt_id lower_triangle(lf_lowering *l, const lf_op *op, const lf_space
 // ---- indexing ----------------------------------------------------------------------------------------------------------------
 
 // A given index: negative wraps once; outside is reported, and *io_guard keeps it from memory.
-static lf_stmt_id checked_index(lf_lowering *l, const lf_op *op, lf_value *idx, const lf_space *space, lf_value *extent,
-                                lf_stmt_id *io_guard) {
+lf_stmt_id lf_lower_checked_index(lf_lowering *l, const lf_op *op, lf_value *idx, const lf_space *space, lf_value *extent,
+                                  lf_stmt_id *io_guard) {
     lf_stmt_id i = lf_stmt_cast(l, idx->type.dtype, LF_I64, intern_and_lower(l, idx, space, *io_guard));
     lf_stmt_id n = lf_stmt_host(l, extent);
     i = select(l, LF_I64, less(l, i, lf_stmt_int(l, 0)), lf_stmt_simple(l, LF_OP_ADD, LF_I64, i, n), i);
@@ -151,7 +151,7 @@ static lf_stmt_id lower_take(lf_lowering *l, const lf_op *op, const lf_space *sp
     lf_space idx_space = {.rank = idx->type.rank};
     for (unsigned a = 0; a < idx->type.rank; a++) idx_space.axis[a] = space->axis[op->code == LF_OP_GATHER ? a : axis + a];
     lf_stmt_id inside = guard;
-    lf_stmt_id i = checked_index(l, op, idx, &idx_space, x->type.dims[axis], &inside);
+    lf_stmt_id i = lf_lower_checked_index(l, op, idx, &idx_space, x->type.dims[axis], &inside);
     if (l->status) return LF_NO_STMT;
     lf_space inner = {.rank = x->type.rank};
     for (unsigned a = 0; a < x->type.rank; a++)
@@ -165,7 +165,7 @@ static lf_stmt_id lower_onehot(lf_lowering *l, const lf_op *op, const lf_space *
     lf_space inner = *space;
     inner.rank--;
     lf_stmt_id inside = guard;
-    lf_stmt_id i = checked_index(l, op, op->operands[0], &inner, op->results[0].type.dims[space->rank - 1], &inside);
+    lf_stmt_id i = lf_lower_checked_index(l, op, op->operands[0], &inner, op->results[0].type.dims[space->rank - 1], &inside);
     lf_stmt_id equal = lf_stmt_simple(l, LF_OP_EQ, LF_I64, i, lf_stmt_form(l, &space->axis[space->rank - 1]));
     return lf_stmt_cast(l, LF_BOOL, LF_I64, equal);
 }

@@ -169,8 +169,8 @@ uint32_t lf_planner_op_number(lf_planner *pl, const lf_op *op) {
 }
 
 // Bytes of a value, rounded up; saturating, so that an absurd size is refused by the allocation and never wraps.
-static lf_value *rounded_bytes(lf_graph *g, const lf_value *v) {
-    lf_value *bytes = lf_extent_mul(g, lf_numel_of(g, &v->type), lf_const_int(g, lf_dtype_bytes(v->type.dtype)));
+static lf_value *rounded_bytes(lf_graph *g, const lf_type *type, unsigned element) {
+    lf_value *bytes = lf_extent_mul(g, lf_numel_of(g, type), lf_const_int(g, element));
     lf_value *most = lf_const_int(g, INT64_MAX - ALIGNMENT);
     lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, bytes, most, NULL);
     lf_value *up = lf_scalar_op(g, LF_OP_ADD, LF_I64, capped, lf_const_int(g, ALIGNMENT - 1), NULL);
@@ -185,7 +185,7 @@ static lf_value *add_bytes(lf_graph *g, lf_value *a, lf_value *b) {
 }
 
 static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t group) {
-    lf_value *bytes = rounded_bytes(pl->g, v);
+    lf_value *bytes = rounded_bytes(pl->g, &v->type, lf_dtype_bytes(v->type.dtype));
     if (!bytes) return lf_out_of_memory();
     uint32_t last = lf_node_of(pl->partition, v)->last_reader;
     for (size_t i = 0; i < pl->stretches.count; i++) {  // the place of a value of the same size that nobody reads any more
@@ -201,13 +201,20 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
     return lf_vec_push(&pl->stretches, fresh) ? NULL : lf_out_of_memory();
 }
 
+lf_status lf_planner_scratch(lf_planner *pl, const lf_type *type, lf_value **out_address) {
+    lf_graph *g = pl->g;
+    lf_value *bytes = rounded_bytes(g, type, 16);
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->program->abi.workspace_slot), pl->workspace);
+    if (bytes) pl->workspace = add_bytes(g, pl->workspace, bytes);
+    return g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
 // ---- launches ------------------------------------------------------------------------------------------------------------------
 
-static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard) {
+static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
-                                .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed,
-                                .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name,
-                                .workspace_word = loop->workspace_word};
+                                .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed || loop->form != LF_LOOP_PLAIN,
+                                .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name};
     uint32_t axes = loop->rows + loop->cols;
     if (guard) {
         launch.guard = take_slots(pl, 1);
@@ -235,6 +242,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard) {
         if (pl->program->abi.error_slot == LFUSER_ABI_NONE) pl->program->abi.error_slot = take_slots(pl, 1);
         LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word, LF_PHASE_BIND));
     }
+    if (loop->workspace_word != LFUSER_ABI_NONE) LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
     launch.accesses = accesses;
     if (!lf_vec_push(&pl->launches, launch) || !lf_vec_push(&pl->kernels, loop)) return lf_out_of_memory();
     return NULL;
@@ -245,21 +253,21 @@ static lf_status plan_group(lf_planner *pl, uint32_t number) {
     for (uint32_t i = 0; i < group->n_roots; i++)
         if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, number));
     lf_loop *loop;
-    lf_value *assumption;
+    lf_value *assumption, *scratch;
     const char *name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
     if (!name) return lf_out_of_memory();
-    LF_TRY(lf_lower_group(pl, pl->partition, number, false, pl->arena, name, &loop, &assumption));
+    LF_TRY(lf_lower_group(pl, pl->partition, number, false, pl->arena, name, &loop, &assumption, &scratch));
     LF_TRY(lf_loop_verify(pl->g->allocator, loop));
-    LF_TRY(add_launch(pl, loop, assumption));
+    LF_TRY(add_launch(pl, loop, assumption, scratch));
     if (!assumption) return NULL;
     // The same work for parameters of any strides, launched when the assumption does not hold.
     name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
     if (!name) return lf_out_of_memory();
     lf_value *otherwise = lf_scalar_op(pl->g, LF_OP_LNOT, LF_BOOL, assumption, NULL, NULL);
     lf_value *unused;
-    LF_TRY(lf_lower_group(pl, pl->partition, number, true, pl->arena, name, &loop, &unused));
+    LF_TRY(lf_lower_group(pl, pl->partition, number, true, pl->arena, name, &loop, &unused, &scratch));
     LF_TRY(lf_loop_verify(pl->g->allocator, loop));
-    return add_launch(pl, loop, otherwise);
+    return add_launch(pl, loop, otherwise, scratch);
 }
 
 static lf_status plan_all(lf_planner *pl) {

@@ -190,6 +190,10 @@ static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, 
     return v;
 }
 
+LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id id) {
+    return address_of(k, k->loop->stmts[id].number, &k->loop->stmts[id], 0, false);
+}
+
 // Marks every load and store that the emitters made since v_before as independent of other iterations.
 static void mark_new(lf_kernel *k, const lf_access *access, LLVMValueRef v_before, LLVMBasicBlockRef b_block) {
     LLVMValueRef v = v_before ? LLVMGetNextInstruction(v_before) : LLVMGetFirstInstruction(b_block);
@@ -344,7 +348,8 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     case LF_STMT_IOTA: return lf_emit_iota(k, s, args[0], args[1], args[2]);
     case LF_STMT_RANDOM: return lf_emit_random(k, s, args);
     case LF_STMT_INDEX_ERROR: report_index_error(k, s, lane); break;
-    case LF_STMT_REDUCE: break;  // its registers are set by whoever runs the pass
+    case LF_STMT_REDUCE: case LF_STMT_SCAN: case LF_STMT_SCAN_POSITION: case LF_STMT_SORTED:
+        break;  // their registers are set by whoever walks the columns
     }
     return (lf_register){NULL, NULL};
 }

@@ -295,12 +295,17 @@ static lf_status emit_rows(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
     LLVMValueRef v_row = lf_for_begin(k, &rows, v_begin, v_end, lf_i64_const(k, 1), "row");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
     lf_kernel_begin_row(k);
-    for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
+    lf_team alone = {lf_i64_const(k, 0), lf_i64_const(k, 1), NULL};
+    if (k->loop->form == LF_LOOP_SORT) lf_emit_sort_row(k, &alone, v_row);
+    if (k->loop->form == LF_LOOP_SCATTER) lf_emit_scatter_row(k);
+    bool passes = k->loop->form == LF_LOOP_PLAIN || k->loop->form == LF_LOOP_SERIAL;
+    for (unsigned pass = 0; passes && pass <= k->loop->passes; pass++) {
         lf_emit_rows_of_level(k, pass, NULL);
         if (pass == k->loop->passes) break;
         lf_stmt_id ids[MAX_REDUCTIONS];
         unsigned n = lf_pass_reductions(k, pass, ids, MAX_REDUCTIONS);
-        if (n) LF_TRY(emit_reducing_pass(k, pass, ids, n));
+        if (k->loop->form == LF_LOOP_SERIAL) LF_TRY(lf_emit_serial_pass(k, pass));
+        else if (n) LF_TRY(emit_reducing_pass(k, pass, ids, n));
         else emit_plain_pass(k, pass);
         lf_kernel_forget_columns(k);
     }

@@ -33,12 +33,17 @@ static LLVMValueRef barrier(lf_kernel *k) {
     return intrinsic(k, "llvm.nvvm.barrier.cta.sync.aligned.all", &v_zero, 1);
 }
 
+static LLVMValueRef total_rows(lf_kernel *k) {
+    LLVMValueRef v = lf_i64_const(k, 1);
+    for (unsigned r = 0; r < k->rows; r++) v = LLVMBuildMul(k->e->builder, v, lf_row_extent(k, r), "rows");
+    return v;
+}
+
 // ---- pointwise -----------------------------------------------------------------------------------------------------------------
 
 static void emit_pointwise(lf_kernel *k) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes), v_total = lf_i64_const(k, 1);
-    for (unsigned r = 0; r < k->rows; r++) v_total = LLVMBuildMul(b, v_total, lf_row_extent(k, r), "total");
+    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes), v_total = total_rows(k);
     LLVMValueRef v_block = special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_blocks = special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
     LLVMValueRef v_size = lf_i64_const(k, POINTWISE_BLOCK);
     LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_block, v_size, ""), special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), "");
@@ -242,8 +247,7 @@ static lf_status emit_rows(lf_kernel *k, lf_object *out) {
         g.v_shared = shared_memory(k, out->shared_bytes);
     }
     LLVMValueRef v_tid = special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_block = special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
-    LLVMValueRef v_blocks = special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_rows = lf_i64_const(k, 1);
-    for (unsigned r = 0; r < k->rows; r++) v_rows = LLVMBuildMul(b, v_rows, lf_row_extent(k, r), "rows");
+    LLVMValueRef v_blocks = special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_rows = total_rows(k);
     LLVMValueRef v_first = v_block, v_step = v_blocks;
     g.v_thread = v_tid;
     if (k->cls.small) {
@@ -278,6 +282,42 @@ static lf_status emit_rows(lf_kernel *k, lf_object *out) {
     return NULL;
 }
 
+// ---- a thread a row, or a block a row without the canonical order -----------------------------------------------------------------
+
+enum { THREAD_BLOCK = 128, SORT_BLOCK = 256 };
+
+static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
+    LLVMBuilderRef b = k->e->builder;
+    bool sort = k->loop->form == LF_LOOP_SORT;
+    out->block = sort ? SORT_BLOCK : THREAD_BLOCK;
+    out->rows_a_block = sort ? 1 : THREAD_BLOCK;
+    LLVMValueRef v_tid = special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_first = special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    LLVMValueRef v_step = special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_size = lf_i64_const(k, out->block);
+    if (!sort) {
+        v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_first, v_size, ""), v_tid, "");
+        v_step = LLVMBuildMul(b, v_step, v_size, "");
+    }
+    lf_loop_blocks rows;
+    LLVMValueRef v_row = lf_for_begin(k, &rows, v_first, total_rows(k), v_step, "row");
+    lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
+    lf_kernel_begin_row(k);
+    if (sort) {
+        lf_team team = {v_tid, v_size, barrier};
+        lf_emit_sort_row(k, &team, v_row);
+    } else if (k->loop->form == LF_LOOP_SCATTER) {
+        lf_emit_scatter_row(k);
+    } else {
+        for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
+            lf_emit_rows_of_level(k, pass, NULL);
+            if (pass == k->loop->passes) break;
+            LF_TRY(lf_emit_serial_pass(k, pass));
+            lf_kernel_forget_columns(k);
+        }
+    }
+    lf_for_end(k, &rows, LF_HINT_NONE);
+    return NULL;
+}
+
 lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMContextRef c = k->e->context;
     // The argument block by value, or its address in memory when it exceeds the parameter space.
@@ -295,7 +335,8 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
     out->block = POINTWISE_BLOCK;
     out->rows_a_block = POINTWISE_BLOCK * k->lanes;
-    if (k->loop->passes) LF_TRY(emit_rows(k, out));
+    if (k->loop->form != LF_LOOP_PLAIN) LF_TRY(emit_own_rows(k, out));
+    else if (k->loop->passes) LF_TRY(emit_rows(k, out));
     else emit_pointwise(k);
     LLVMBuildRetVoid(k->e->builder);
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);

@@ -103,6 +103,16 @@ void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LL
 lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_register start, lf_register step);
 lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[5]);
 
+// whole.c: the threads that share a row.
+typedef struct lf_team {
+    LLVMValueRef v_rank, v_size;            // i64: this thread's number, how many there are
+    LLVMValueRef (*barrier)(lf_kernel *k);  // NULL: a team of one
+} lf_team;
+lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass);
+void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row);
+void lf_emit_scatter_row(lf_kernel *k);
+LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store);   // at the current row and column
+
 // cpu.c, gpu.c
 lf_status lf_kernel_emit_cpu(lf_kernel *k);
 lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out_object);

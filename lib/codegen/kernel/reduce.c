@@ -2,7 +2,10 @@
 #include "codegen/kernel/kernel.h"
 #include <math.h>
 
-bool lf_has_position(const lf_stmt *reduce) { return reduce->code == LF_OP_ARGMIN || reduce->code == LF_OP_ARGMAX; }
+static bool is_arg(const lf_stmt *reduce) { return reduce->code == LF_OP_ARGMIN || reduce->code == LF_OP_ARGMAX; }
+
+// Complex products carry one too, to tell whether there is anything yet: 1 + 0i is not neutral beside infinities and zeros' signs.
+bool lf_has_position(const lf_stmt *reduce) { return is_arg(reduce) || (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute)); }
 
 static bool is_least(const lf_stmt *reduce) { return reduce->code == LF_OP_RMIN || reduce->code == LF_OP_ARGMIN; }
 
@@ -75,8 +78,18 @@ static lf_partial combine_positions(lf_kernel *k, const lf_stmt *reduce, lf_part
     return lf_partial_select(k, reduce, v_b, b, a);
 }
 
+static lf_partial combine_present(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_partial high) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_low = LLVMBuildICmp(b, LLVMIntSGE, low.v_position, v_zero, "");
+    LLVMValueRef v_high = LLVMBuildICmp(b, LLVMIntSGE, high.v_position, v_zero, "");
+    lf_register both = lf_emit_simple(k->e, LF_OP_MUL, reduce->compute, low.value, high.value);
+    lf_register single = pick(k, v_low, low.value, high.value);
+    return (lf_partial){pick(k, LLVMBuildAnd(b, v_low, v_high, ""), both, single), LLVMBuildSelect(b, v_low, low.v_position, high.v_position, "")};
+}
+
 lf_partial lf_combine(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_partial high) {
-    if (lf_has_position(reduce)) return combine_positions(k, reduce, low, high);
+    if (is_arg(reduce)) return combine_positions(k, reduce, low, high);
+    if (lf_has_position(reduce)) return combine_present(k, reduce, low, high);
     lf_opcode code = LF_OP_ADD;
     switch (reduce->code) {
     case LF_OP_PROD: code = LF_OP_MUL; break;
@@ -91,7 +104,7 @@ lf_partial lf_combine(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_pa
 
 // An empty float sum is +0; every other sum that comes out as -0 had only -0 to add, and keeps it.
 lf_register lf_reduced(lf_kernel *k, const lf_stmt *reduce, lf_partial p) {
-    if (lf_has_position(reduce)) return (lf_register){p.v_position, NULL};
+    if (is_arg(reduce)) return (lf_register){p.v_position, NULL};
     lf_dtype part = lf_dtype_part(reduce->compute);
     if (reduce->code != LF_OP_SUM || (part != LF_F32 && part != LF_F64)) return p.value;
     lf_scalar zero = {0};
