@@ -1,4 +1,5 @@
 # Text tests: programs with RUN lines, judged by FileCheck. The site file that the build writes sets the paths.
+import ctypes
 import os
 import shutil
 
@@ -35,3 +36,8 @@ ptxas = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+
+try:
+    ctypes.CDLL("libcuda.so.1")
+except OSError:
+    config.available_features.add("no-cuda-driver")
