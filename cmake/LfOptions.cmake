@@ -25,6 +25,10 @@ target_compile_options(lf_options INTERFACE
   -ffunction-sections -fdata-sections
   # Results must not depend on which compiler contracts a*b+c.
   -ffp-contract=off)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  # gcc 12 loses the rounding in (double)(float)x when it makes vectors of scalar code.
+  target_compile_options(lf_options INTERFACE -fno-tree-slp-vectorize)
+endif()
 if(LFUSER_WERROR)
   target_compile_options(lf_options INTERFACE -Werror)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
