@@ -15,11 +15,12 @@ public=$("$bin/llvm-nm" --defined-only --format=just-symbols "$tmp.linked.bc" | 
 "$bin/opt" -S -passes='internalize,globaldce,default<O2>,strip-dead-prototypes' --discard-value-names -internalize-public-api-list="$public" \
     -vectorize-loops=false -vectorize-slp=false "$tmp.linked.bc" -o "$tmp.ll"
 
-# Attributes that speak of x86 or of how clang was called would keep functions from being inlined elsewhere.
+# Attributes that speak of x86 or of how clang was called would keep functions from being inlined elsewhere. All
+# loops here end, also those of which LLVM cannot see it.
 sed -E '
-    s/^(attributes #[0-9]+ = \{)(.*)\}$/\1\2}/
     /^attributes #/ s/"[^"]*"(="[^"]*")?//g
     /^attributes #/ s/uwtable(\([a-z]*\))?//g
+    /^attributes #.*willreturn/! s/^(attributes #.*)memory\(/\1willreturn memory(/
     /^!llvm\.(module\.flags|ident|errno\.tbaa)/d
     /^; ModuleID/d
     s/^source_filename = .*/source_filename = "lf_math"/

@@ -5,7 +5,7 @@
 
 #include "math/math.h"
 
-enum { block = 4096, blocks = 24 };
+enum { block = 4096, blocks = 12 };
 
 static uint64_t random_bits(uint64_t i) { // splitmix64
     uint64_t z = i * 0x9e3779b97f4a7c15;
