@@ -24,9 +24,7 @@ LFM_INLINE scaled_complex scale_complex(lfm_complex z) {
     return s;
 }
 
-LFM_INLINE dd squared_modulus(lfm_complex z) {
-    return dd_add(dd_product(z.re, z.re), dd_product(z.im, z.im));
-}
+LFM_INLINE dd squared_modulus(lfm_complex z) { return dd_add(dd_product(z.re, z.re), dd_product(z.im, z.im)); }
 
 // ln|z|, with all its bits also where |z| is close to 1.
 LFM_INLINE dd log_modulus(lfm_complex z) {
@@ -52,9 +50,7 @@ LFM_INLINE lfm_complex log_scaled(lfm_complex z, dd scale) {
 }
 LFM_INLINE lfm_complex c_log(lfm_complex z) { return log_scaled(z, dd_make(1, 0)); }
 LFM_INLINE lfm_complex c_log2(lfm_complex z) { return log_scaled(z, dd_make(0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56)); }
-LFM_INLINE lfm_complex c_log10(lfm_complex z) {
-    return log_scaled(z, dd_make(0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57));
-}
+LFM_INLINE lfm_complex c_log10(lfm_complex z) { return log_scaled(z, dd_make(0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57)); }
 
 // With t = √((|re| + |z|)/2): (t, im/2t) in the right half plane, (|im|/2t, ±t) in the left.
 LFM_INLINE lfm_complex c_sqrt(lfm_complex z) {

@@ -3,10 +3,10 @@
 #include "internal.h"
 #include "libclc.h"
 
-#define PLAIN(name, type, suffix)                                                                                      \
+#define PLAIN(name, type, suffix)                                                                                           \
     type lfm_##name##_##suffix(type x) { return clc_##name##_##suffix(x); }
 // libclc's f64 version loses the sign of zero.
-#define ODD(name)                                                                                                      \
+#define ODD(name)                                                                                                           \
     double lfm_##name##_f64(double x) { return x == 0 ? x : clc_##name##_f64(x); }
 PLAIN(acos, double, f64)
 PLAIN(acosh, double, f64)

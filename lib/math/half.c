@@ -45,18 +45,14 @@ LFM_INLINE uint16_t from_f64(double x, int mant, int bias) {
     return sign | round_to_16(sig | 1ull << 52, e - 1075, mant, bias);
 }
 
-LFM_INLINE uint16_t from_u64(uint64_t n, int mant, int bias) {
-    return n == 0 ? 0 : round_to_16(n, 0, mant, bias);
-}
+LFM_INLINE uint16_t from_u64(uint64_t n, int mant, int bias) { return n == 0 ? 0 : round_to_16(n, 0, mant, bias); }
 
 uint16_t lfm_f64_to_f16(double x) { return from_f64(x, 10, 15); }
 uint16_t lfm_f64_to_bf16(double x) { return from_f64(x, 7, 127); }
 
 uint16_t lfm_u64_to_f16(uint64_t n) { return from_u64(n, 10, 15); }
 uint16_t lfm_u64_to_bf16(uint64_t n) { return from_u64(n, 7, 127); }
-uint16_t lfm_i64_to_f16(int64_t n) {
-    return n < 0 ? 0x8000 | lfm_u64_to_f16(0 - (uint64_t)n) : lfm_u64_to_f16((uint64_t)n);
-}
+uint16_t lfm_i64_to_f16(int64_t n) { return n < 0 ? 0x8000 | lfm_u64_to_f16(0 - (uint64_t)n) : lfm_u64_to_f16((uint64_t)n); }
 uint16_t lfm_i64_to_bf16(int64_t n) {
     return n < 0 ? 0x8000 | lfm_u64_to_bf16(0 - (uint64_t)n) : lfm_u64_to_bf16((uint64_t)n);
 }

@@ -3,11 +3,11 @@
 #ifndef LF_MATH_LIBCLC_H
 #define LF_MATH_LIBCLC_H
 
-#define CLC1(name, mangled)                                                                                            \
-    double clc_##name##_f64(double) __asm__("_Z" mangled "d") __attribute__((const));                                  \
+#define CLC1(name, mangled)                                                                                                 \
+    double clc_##name##_f64(double) __asm__("_Z" mangled "d") __attribute__((const));                                       \
     float clc_##name##_f32(float) __asm__("_Z" mangled "f") __attribute__((const));
-#define CLC2(name, mangled)                                                                                            \
-    double clc_##name##_f64(double, double) __asm__("_Z" mangled "dd") __attribute__((const));                         \
+#define CLC2(name, mangled)                                                                                                 \
+    double clc_##name##_f64(double, double) __asm__("_Z" mangled "dd") __attribute__((const));                              \
     float clc_##name##_f32(float, float) __asm__("_Z" mangled "ff") __attribute__((const));
 
 CLC1(acos, "4acos")

@@ -59,7 +59,8 @@ float lfm_log2_f32(float x) {
 float lfm_log10_f32(float x) {
     lfm_log_reduced r = log_reduce_f32(x);
     // log10 2 in a head of 12 bits, whose product with e is exact, and a tail.
-    return log_special_f32(x, log_scaled_f32(r.m, r.e * 0x1.344p-2f, r.e * 0x1.3509f8p-18f, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f));
+    return log_special_f32(x,
+                           log_scaled_f32(r.m, r.e * 0x1.344p-2f, r.e * 0x1.3509f8p-18f, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f));
 }
 
 float lfm_log1p_f32(float x) {

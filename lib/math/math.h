@@ -9,17 +9,17 @@
 
 #include <stdint.h>
 
-#define LFM_UNARY(name)                                                                                                \
-    float lfm_##name##_f32(float x);                                                                                   \
+#define LFM_UNARY(name)                                                                                                     \
+    float lfm_##name##_f32(float x);                                                                                        \
     double lfm_##name##_f64(double x);
-#define LFM_BINARY(name)                                                                                               \
-    float lfm_##name##_f32(float x, float y);                                                                          \
+#define LFM_BINARY(name)                                                                                                    \
+    float lfm_##name##_f32(float x, float y);                                                                               \
     double lfm_##name##_f64(double x, double y);
-#define LFM_CUNARY(name)                                                                                               \
-    void lfm_c##name##_f32(float re, float im, float *out_re, float *out_im);                                          \
+#define LFM_CUNARY(name)                                                                                                    \
+    void lfm_c##name##_f32(float re, float im, float *out_re, float *out_im);                                               \
     void lfm_c##name##_f64(double re, double im, double *out_re, double *out_im);
-#define LFM_CBINARY(name)                                                                                              \
-    void lfm_c##name##_f32(float are, float aim, float bre, float bim, float *out_re, float *out_im);                  \
+#define LFM_CBINARY(name)                                                                                                   \
+    void lfm_c##name##_f32(float are, float aim, float bre, float bim, float *out_re, float *out_im);                       \
     void lfm_c##name##_f64(double are, double aim, double bre, double bim, double *out_re, double *out_im);
 #define LFM_OTHER(result, name, params) result lfm_##name params;
 #include "functions.def"

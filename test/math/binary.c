@@ -66,9 +66,42 @@ static void check_exact(double x, double y) {
 }
 
 static const double values[] = {
-    0, 0x1p-1074, 0x1p-1022, 0x1p-149, 6.41570489e-40, 0x1p-126, 0.262532264, 0.5, 1, 1.5, 0x1.fffffffffffffp-1, 0x1.0000000000001p0, 2, 3, 5,
-    0x1p31, 0x1p53, 0x1.0000000000001p53, 1e300, 2.07483992e169, 8.98846567e307, 1.2e308, 1.5e-314, 0x1.fffffep127, 0x1.fffffffffffffp1023,
-    0x1.8p600, 41713.9336, 41679.3398, -52, -1022, -1074, -150, 126, 277, INFINITY, NAN,
+    0,
+    0x1p-1074,
+    0x1p-1022,
+    0x1p-149,
+    6.41570489e-40,
+    0x1p-126,
+    0.262532264,
+    0.5,
+    1,
+    1.5,
+    0x1.fffffffffffffp-1,
+    0x1.0000000000001p0,
+    2,
+    3,
+    5,
+    0x1p31,
+    0x1p53,
+    0x1.0000000000001p53,
+    1e300,
+    2.07483992e169,
+    8.98846567e307,
+    1.2e308,
+    1.5e-314,
+    0x1.fffffep127,
+    0x1.fffffffffffffp1023,
+    0x1.8p600,
+    41713.9336,
+    41679.3398,
+    -52,
+    -1022,
+    -1074,
+    -150,
+    126,
+    277,
+    INFINITY,
+    NAN,
 };
 
 static uint64_t state = 3;
@@ -102,5 +135,6 @@ void test_math_binary(int pairs) {
         check_exact(x, y);
     }
     for (int i = 0; i < 4; i++)
-        printf("%-4s %-8s max f32 %.4f, f64 %.4f ulp\n", test_math_failures == before ? "ok" : "", binaries[i].name, worst[0][i], worst[1][i]);
+        printf("%-4s %-8s max f32 %.4f, f64 %.4f ulp\n", test_math_failures == before ? "ok" : "", binaries[i].name,
+               worst[0][i], worst[1][i]);
 }

@@ -160,7 +160,8 @@ static void judge(int i, const char *name, int t, const big *truth, double re, d
         }
         if (ulps > limit) {
             if (test_math_failures++ < 40)
-                printf("FAIL %s c%s(%a%+ai, %a%+ai) = %a%+ai: %g ulp\n", t ? "f64" : "f32", name, args[0], args[1], args[2], args[3], re, im, ulps);
+                printf("FAIL %s c%s(%a%+ai, %a%+ai) = %a%+ai: %g ulp\n", t ? "f64" : "f32", name, args[0], args[1], args[2],
+                       args[3], re, im, ulps);
         }
     }
     mpfr_clears(m, d, e, (mpfr_ptr)0);
@@ -221,7 +222,8 @@ static double next_uniform(void) { // in ±1
     return (double)(int64_t)((state ^ state >> 29) * 0x9e3779b97f4a7c15) * 0x1p-63;
 }
 
-static const double parts[] = {0, 0x1p-140, 1e-30, 1e-9, 0.5, 1, 1.5707963267948966, 3.14159265358979, 20, 29.9, 30.1, 87, 100, 600, 1e5};
+static const double parts[] = {0,    0x1p-140, 1e-30, 1e-9, 0.5, 1,  1.5707963267948966, 3.14159265358979, 20,
+                               29.9, 30.1,     87,    100,  600, 1e5};
 
 void test_math_complex(int count) {
     int before = test_math_failures;
@@ -236,8 +238,10 @@ void test_math_complex(int count) {
         for (int k = 0; k < count / 20; k++) {
             double size = k % 4 == 0 ? 1 : exp2(next_uniform() * (k % 4 == 1 ? 30 : 6)), angle = 3.2 * next_uniform();
             // on the unit circle and near it, anywhere, near the poles of tan and sigmoid
-            if (k % 5 == 4) check_unary(i, next_uniform() * 0x1p-20, (double)(k % 7) * 1.5707963267948966 + next_uniform() * 0x1p-20);
-            else check_unary(i, size * cos(angle), size * sin(angle));
+            if (k % 5 == 4)
+                check_unary(i, next_uniform() * 0x1p-20, (double)(k % 7) * 1.5707963267948966 + next_uniform() * 0x1p-20);
+            else
+                check_unary(i, size * cos(angle), size * sin(angle));
         }
     }
     for (int k = 0; k < count / 10; k++) {
@@ -247,7 +251,8 @@ void test_math_complex(int count) {
         check_pow(size * cos(angle), size * sin(angle), w * next_uniform(), w * next_uniform());
     }
     for (int i = 0; i <= row_count; i++)
-        printf("%-4s c%-10s max f32 %.3f at (%a, %a), f64 %.3f ulp of the modulus at (%a, %a; %a, %a)\n", test_math_failures == before ? "ok" : "",
-               i < row_count ? rows[i].name : "pow", worst[i][0], worst_at[i][0][0], worst_at[i][0][1], worst[i][1],
-               worst_at[i][1][0], worst_at[i][1][1], worst_at[i][1][2], worst_at[i][1][3]);
+        printf("%-4s c%-10s max f32 %.3f at (%a, %a), f64 %.3f ulp of the modulus at (%a, %a; %a, %a)\n",
+               test_math_failures == before ? "ok" : "", i < row_count ? rows[i].name : "pow", worst[i][0],
+               worst_at[i][0][0], worst_at[i][0][1], worst[i][1], worst_at[i][1][0], worst_at[i][1][1], worst_at[i][1][2],
+               worst_at[i][1][3]);
 }

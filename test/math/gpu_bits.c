@@ -64,7 +64,8 @@ static void launch(const char *name, int bytes, void *a, void *b, void *out, voi
     size_t size = (size_t)n * (size_t)bytes;
     check(to(d_in[0], a, size), "copy"), check(to(d_in[1], b, size), "copy");
     void *arguments[] = {&d_in[0], &d_in[1], &d_out[0], &d_out[1], &n};
-    typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                            void **);
     check(((launcher)symbol("cuLaunchKernel"))(function, 1024, 1, 1, 128, 1, 1, 0, NULL, arguments, NULL), full);
     check(from(out, d_out[0], size), full), check(from(out2, d_out[1], size), full);
     kernels++;
@@ -80,17 +81,21 @@ static void compare(const char *name, int parts) {
             if (memcmp(&d, &h, 8) != 0 && !(d != d && h != h)) differ64++, at64 = i;
         }
     different += differ32 + differ64;
-    if (differ32) printf("FAIL %s f32: %ld differ, as at (%a, %a): CPU %a, GPU %a\n", name, differ32, a32[at32], b32[at32], out32[0][at32], gpu32[0][at32]);
-    if (differ64) printf("FAIL %s f64: %ld differ, as at (%a, %a): CPU %a, GPU %a\n", name, differ64, a64[at64], b64[at64], out64[0][at64], gpu64[0][at64]);
+    if (differ32)
+        printf("FAIL %s f32: %ld differ, as at (%a, %a): CPU %a, GPU %a\n", name, differ32, a32[at32], b32[at32],
+               out32[0][at32], gpu32[0][at32]);
+    if (differ64)
+        printf("FAIL %s f64: %ld differ, as at (%a, %a): CPU %a, GPU %a\n", name, differ64, a64[at64], b64[at64],
+               out64[0][at64], gpu64[0][at64]);
     if (!differ32 && !differ64) printf("ok   %s\n", name);
     fflush(stdout);
 }
 
-#define RUN(label, parts, one32, one64)                                                                                \
-    launch(label, 4, a32, b32, gpu32[0], gpu32[1]);                                                                    \
-    launch(label, 8, a64, b64, gpu64[0], gpu64[1]);                                                                    \
-    for (long i = 0; i < n; i++) one32;                                                                                \
-    for (long i = 0; i < n; i++) one64;                                                                                \
+#define RUN(label, parts, one32, one64)                                                                                     \
+    launch(label, 4, a32, b32, gpu32[0], gpu32[1]);                                                                         \
+    launch(label, 8, a64, b64, gpu64[0], gpu64[1]);                                                                         \
+    for (long i = 0; i < n; i++) one32;                                                                                     \
+    for (long i = 0; i < n; i++) one64;                                                                                     \
     compare(label, parts);
 
 int main(int argc, char **argv) {
@@ -123,18 +128,20 @@ int main(int argc, char **argv) {
     fill();
 
 #define LFM_UNARY(name) RUN(#name, 1, out32[0][i] = lfm_##name##_f32(a32[i]), out64[0][i] = lfm_##name##_f64(a64[i]))
-#define LFM_BINARY(name)                                                                                               \
+#define LFM_BINARY(name)                                                                                                    \
     RUN(#name, 1, out32[0][i] = lfm_##name##_f32(a32[i], b32[i]), out64[0][i] = lfm_##name##_f64(a64[i], b64[i]))
-#define LFM_CUNARY(name)                                                                                               \
-    RUN("c" #name, 2, lfm_c##name##_f32(a32[i], b32[i], &out32[0][i], &out32[1][i]),                                   \
+#define LFM_CUNARY(name)                                                                                                    \
+    RUN("c" #name, 2, lfm_c##name##_f32(a32[i], b32[i], &out32[0][i], &out32[1][i]),                                        \
         lfm_c##name##_f64(a64[i], b64[i], &out64[0][i], &out64[1][i]))
-#define LFM_CBINARY(name)                                                                                              \
-    RUN("c" #name, 2, lfm_c##name##_f32(a32[i], b32[i], a32[i ^ 1], b32[i ^ 1], &out32[0][i], &out32[1][i]),           \
+#define LFM_CBINARY(name)                                                                                                   \
+    RUN("c" #name, 2, lfm_c##name##_f32(a32[i], b32[i], a32[i ^ 1], b32[i ^ 1], &out32[0][i], &out32[1][i]),                \
         lfm_c##name##_f64(a64[i], b64[i], a64[i ^ 1], b64[i ^ 1], &out64[0][i], &out64[1][i]))
 #include "math/functions.def"
-    RUN("half", 2, (out32[0][i] = lfm_f16_to_f32(lfm_f32_to_f16(a32[i])), out32[1][i] = lfm_bf16_to_f32(lfm_f32_to_bf16(a32[i]))),
+    RUN("half", 2,
+        (out32[0][i] = lfm_f16_to_f32(lfm_f32_to_f16(a32[i])), out32[1][i] = lfm_bf16_to_f32(lfm_f32_to_bf16(a32[i]))),
         (out64[0][i] = lfm_f64_to_f16(a64[i]), out64[1][i] = lfm_f64_to_bf16(a64[i])))
-    RUN("ldexp", 1, out32[0][i] = lfm_ldexp_f32(a32[i], (i & 511) - 256), out64[0][i] = lfm_ldexp_f64(a64[i], (i & 4095) - 2048))
+    RUN("ldexp", 1, out32[0][i] = lfm_ldexp_f32(a32[i], (i & 511) - 256),
+        out64[0][i] = lfm_ldexp_f64(a64[i], (i & 4095) - 2048))
 
     printf("%ld kernels x %ld elements, %ld differ\n", kernels, n, different);
     printf("%d passed, %d failed\n", different == 0, different != 0);

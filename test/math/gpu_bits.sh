@@ -12,6 +12,6 @@ mkdir -p "$out"
 "$bin/llvm-link" --suppress-warnings "$out/kernels.bc" "$build/lf_math.bc" -o "$out/linked.bc"
 "$bin/opt" '-passes=default<O2>' "$out/linked.bc" -o "$out/opt.bc"
 "$bin/llc" -O3 -mcpu=sm_75 "$out/opt.bc" -o "$out/kernels.ptx"
-! grep -n '\.extern' "$out/kernels.ptx"
+if grep -n '\.extern' "$out/kernels.ptx"; then exit 1; fi
 "$bin/clang" -std=gnu17 -O2 -Wall -Wextra -I"$here/../../lib" "$here/gpu_bits.c" "$build/lf_math_native.o" -lm -ldl -o "$out/gpu_bits"
 rm "$out/kernels.bc" "$out/linked.bc" "$out/opt.bc"

@@ -70,38 +70,32 @@ static int exact_erfinv(mpfr_t out, mpfr_srcptr x, mpfr_rnd_t rnd) {
     return 0;
 }
 
-#define ROW(n, limit, absolute, wide, wider, exact, odd, even)                                                         \
+#define ROW(n, limit, absolute, wide, wider, exact, odd, even)                                                              \
     {#n, lfm_##n##_f32, lfm_##n##_f64, limit, absolute, wide, wider, exact, odd, even},
 const judge_unary judge_unaries[] = {
-    ROW(rsqrt, 2, 0, wide_rsqrt, wider_rsqrt, exact_rsqrt, false, false)
-    ROW(cbrt, 2, 0, cbrt, cbrtl, mpfr_cbrt, true, false)
-    ROW(exp, 2, 0, exp, expl, mpfr_exp, false, false)
-    ROW(exp2, 2, 0, exp2, exp2l, mpfr_exp2, false, false)
-    ROW(expm1, 2, 0, expm1, expm1l, mpfr_expm1, false, false)
-    ROW(log, 2, 0, log, logl, mpfr_log, false, false)
-    ROW(log2, 2, 0, log2, log2l, mpfr_log2, false, false)
-    ROW(log10, 2, 0, log10, log10l, mpfr_log10, false, false)
-    ROW(log1p, 2, 0, log1p, log1pl, mpfr_log1p, false, false)
-    ROW(sin, 2, 0, sin, sinl, mpfr_sin, true, false)
-    ROW(cos, 2, 0, cos, cosl, mpfr_cos, false, true)
-    ROW(tan, 2, 0, tan, tanl, mpfr_tan, true, false)
-    ROW(asin, 2, 0, asin, asinl, mpfr_asin, true, false)
-    ROW(acos, 2, 0, acos, acosl, mpfr_acos, false, false)
-    ROW(atan, 2, 0, atan, atanl, mpfr_atan, true, false)
-    ROW(sinh, 2, 0, sinh, sinhl, mpfr_sinh, true, false)
-    ROW(cosh, 2, 0, cosh, coshl, mpfr_cosh, false, true)
-    ROW(tanh, 2, 0, tanh, tanhl, mpfr_tanh, true, false)
-    ROW(asinh, 2, 0, asinh, asinhl, mpfr_asinh, true, false)
-    ROW(acosh, 2, 0, acosh, acoshl, mpfr_acosh, false, false)
-    ROW(atanh, 2, 0, atanh, atanhl, mpfr_atanh, true, false)
-    ROW(erf, 2, 0, erf, erfl, mpfr_erf, true, false)
-    ROW(erfc, 2, 0, erfc, erfcl, mpfr_erfc, false, false)
-    ROW(erfinv, 2, 0, own_erfinv, NULL, exact_erfinv, true, false)
-    ROW(lgamma, 4, 1e-6, wide_lgamma, wider_lgamma, exact_lgamma, false, false)
-    ROW(tgamma, 4, 0, tgamma, tgammal, mpfr_gamma, false, false)
-    ROW(digamma, 4, 1e-6, own_digamma, NULL, mpfr_digamma, false, false)
-    ROW(sigmoid, 2, 0, wide_sigmoid, wider_sigmoid, exact_sigmoid, false, false)
-};
+    ROW(rsqrt, 2, 0, wide_rsqrt, wider_rsqrt, exact_rsqrt, false, false) ROW(cbrt, 2, 0, cbrt, cbrtl, mpfr_cbrt, true, false)
+        ROW(exp, 2, 0, exp, expl, mpfr_exp, false, false) ROW(exp2, 2, 0, exp2, exp2l, mpfr_exp2, false, false)
+            ROW(expm1, 2, 0, expm1, expm1l, mpfr_expm1, false, false) ROW(log, 2, 0, log, logl, mpfr_log, false, false) ROW(
+                log2, 2, 0, log2, log2l, mpfr_log2, false, false) ROW(log10, 2, 0, log10, log10l, mpfr_log10, false, false)
+                ROW(log1p, 2, 0, log1p, log1pl, mpfr_log1p, false,
+                    false) ROW(sin, 2, 0, sin, sinl, mpfr_sin, true, false) ROW(cos, 2, 0, cos, cosl, mpfr_cos, false, true)
+                    ROW(tan, 2, 0, tan, tanl, mpfr_tan, true, false) ROW(asin, 2, 0, asin, asinl, mpfr_asin, true, false)
+                        ROW(acos, 2, 0, acos, acosl, mpfr_acos, false, false) ROW(atan, 2, 0, atan, atanl, mpfr_atan,
+                                                                                  true, false) ROW(sinh, 2, 0, sinh, sinhl,
+                                                                                                   mpfr_sinh, true, false)
+                            ROW(cosh, 2, 0, cosh, coshl, mpfr_cosh,
+                                false, true) ROW(tanh, 2, 0, tanh, tanhl, mpfr_tanh, true,
+                                                 false) ROW(asinh, 2, 0, asinh, asinhl, mpfr_asinh, true, false)
+                                ROW(acosh, 2, 0, acosh, acoshl, mpfr_acosh, false,
+                                    false) ROW(atanh, 2, 0, atanh, atanhl, mpfr_atanh, true, false)
+                                    ROW(erf, 2, 0, erf, erfl, mpfr_erf, true, false)
+                                        ROW(erfc, 2, 0, erfc, erfcl, mpfr_erfc, false, false)
+                                            ROW(erfinv, 2, 0, own_erfinv, NULL, exact_erfinv, true, false)
+                                                ROW(lgamma, 4, 1e-6, wide_lgamma, wider_lgamma, exact_lgamma, false, false)
+                                                    ROW(tgamma, 4, 0, tgamma, tgammal, mpfr_gamma, false, false)
+                                                        ROW(digamma, 4, 1e-6, own_digamma, NULL, mpfr_digamma, false, false)
+                                                            ROW(sigmoid, 2, 0, wide_sigmoid, wider_sigmoid, exact_sigmoid,
+                                                                false, false)};
 #undef ROW
 const int judge_unary_count = sizeof judge_unaries / sizeof judge_unaries[0];
 

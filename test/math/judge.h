@@ -12,9 +12,9 @@ typedef struct {
     const char *name;
     float (*f32)(float);
     double (*f64)(double);
-    double limit;               // in ulps, both types
-    double absolute;            // an absolute error that is as good where |value| < 1 (0: none)
-    double (*wide)(double);     // judge of f32: accurate to about 1e-8 ulp of f32
+    double limit;                      // in ulps, both types
+    double absolute;                   // an absolute error that is as good where |value| < 1 (0: none)
+    double (*wide)(double);            // judge of f32: accurate to about 1e-8 ulp of f32
     long double (*wider)(long double); // judge of f64, or NULL: MPFR alone
     int (*exact)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
     bool odd, even; // then half of the arguments need a sweep
@@ -35,11 +35,17 @@ double judge_ulp_mpfr(mpfr_srcptr truth, double got, int digits, int least_expon
 double judge_allow(const judge_unary *j, double ulps, double got, double truth);
 
 static inline float float_bits(uint32_t u) {
-    union { uint32_t u; float f; } v = {u};
+    union {
+        uint32_t u;
+        float f;
+    } v = {u};
     return v.f;
 }
 static inline double double_bits(uint64_t u) {
-    union { uint64_t u; double f; } v = {u};
+    union {
+        uint64_t u;
+        double f;
+    } v = {u};
     return v.f;
 }
 

@@ -15,6 +15,7 @@ build() { # build NAME CPU OPT OPT_FLAGS LLC_LEVEL
     "$bin/clang" $flags -O1 -Xclang -disable-llvm-passes -march="$2" -emit-llvm -c "$source/same_bits.c" -o "$1.driver.bc"
     # Attributes of the CPU go to the driver alone; inlining needs none on the callee's side.
     "$bin/llvm-link" --suppress-warnings "$1.driver.bc" "$bc" -o "$1.bc"
+    # shellcheck disable=SC2086
     "$bin/opt" "-passes=default<$3>" -mcpu="$2" $4 "$1.bc" -o "$1.opt.bc"
     "$bin/llc" -O"$5" -mcpu="$2" -relocation-model=pic -filetype=obj "$1.opt.bc" -o "$1.o"
     "$bin/clang" "$1.o" -lm -o "$1"

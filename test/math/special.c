@@ -28,8 +28,8 @@ static void check_special(const judge_unary *j, double x) {
     double want, got = j->f64(x);
     bool same, known = overridden(j->name, x, &want);
     test_math_checks++;
-    same = known ? (got == want && same_sign(got, want)) || (got != got && want != want)
-                 : judge_exact64(j, x, got) <= j->limit;
+    same =
+        known ? (got == want && same_sign(got, want)) || (got != got && want != want) : judge_exact64(j, x, got) <= j->limit;
     if (!same) fail(j->name, "f64", x, got, known ? "the C value" : "MPFR's");
     float x32 = (float)x, got32 = j->f32(x32);
     test_math_checks++;
@@ -40,8 +40,43 @@ static void check_special(const judge_unary *j, double x) {
 }
 
 static const double values[] = {
-    0, 0x1p-1074, 0x1p-149, 0x1p-126, 0x1p-1022, 0x1p-64, 0x1p-70, 1e-40, 1e-310, 0.5, 1, 1.5, 2, 3, 10, 22, 89, 104, 150, 171, 710, 746, 1024,
-    1075, 0x1p23, 0x1p24, 0x1p31, 0x1p32, 0x1p52, 0x1p53, 0x1p63, 0x1p64, 0x1p100, 0x1.fffffep127, 0x1.fffffffffffffp1023, INFINITY, NAN,
+    0,
+    0x1p-1074,
+    0x1p-149,
+    0x1p-126,
+    0x1p-1022,
+    0x1p-64,
+    0x1p-70,
+    1e-40,
+    1e-310,
+    0.5,
+    1,
+    1.5,
+    2,
+    3,
+    10,
+    22,
+    89,
+    104,
+    150,
+    171,
+    710,
+    746,
+    1024,
+    1075,
+    0x1p23,
+    0x1p24,
+    0x1p31,
+    0x1p32,
+    0x1p52,
+    0x1p53,
+    0x1p63,
+    0x1p64,
+    0x1p100,
+    0x1.fffffep127,
+    0x1.fffffffffffffp1023,
+    INFINITY,
+    NAN,
 };
 
 // What libclc.md lists: name, argument, right value. As floats where f is set.
@@ -80,7 +115,8 @@ static const struct {
 
 static void check_hole(const judge_unary *j, bool f, double x, double want) {
     double got = f ? j->f32((float)x) : j->f64(x);
-    double step = f ? nextafterf((float)fabs(want), INFINITY) - (float)fabs(want) : nextafter(fabs(want), INFINITY) - fabs(want);
+    double step =
+        f ? nextafterf((float)fabs(want), INFINITY) - (float)fabs(want) : nextafter(fabs(want), INFINITY) - fabs(want);
     test_math_checks++;
     // The written value is right to about an ulp; the sweeps judge the limits.
     bool same = got == want ? same_sign(got, want) : fabs(got - want) <= 2 * step;

@@ -54,7 +54,10 @@ static measure sweep_f32(const judge_unary *j, uint32_t stride, bool dense) {
         note(&m, ulps, x, j->limit);
         if ((j->odd || j->even) && x == x) {
             float mirror = j->f32(-x);
-            union { float f; uint32_t u; } a = {mirror}, b = {j->odd ? -got : got};
+            union {
+                float f;
+                uint32_t u;
+            } a = {mirror}, b = {j->odd ? -got : got};
             if (a.u != b.u && !(mirror != mirror && got != got)) note(&m, INFINITY, -x, j->limit);
         }
     }
@@ -98,7 +101,10 @@ static measure sweep_f64(const judge_unary *j, int count, bool slow) {
     }
     for (int i = 0; i < test_math_hard_count; i++) {
         for (int step = -3; step <= 3; step++) {
-            union { double f; uint64_t u; } x = {test_math_hard[i]};
+            union {
+                double f;
+                uint64_t u;
+            } x = {test_math_hard[i]};
             x.u += (uint64_t)(int64_t)step;
             note(&m, judge_double(j, x.f, true), x.f, j->limit);
             note(&m, judge_double(j, -x.f, true), -x.f, j->limit);
