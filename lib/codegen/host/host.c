@@ -36,7 +36,7 @@ static bool in_infer(const lf_host *h, const lf_value *v) {
 }
 
 static bool is_computed(const lf_op *op) {
-    return op->code == LF_OP_SATMUL || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
+    return op->code == LF_OP_SATMUL || op->code == LF_OP_ITEM || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
 }
 
 static void mark_needed(lf_host *h) {
@@ -112,6 +112,10 @@ static lf_status emit_computed(lf_host *h, const lf_value *v) {
         if (!op->operands[k]) continue;
         operands[k] = h->registers[op->operands[k]->id];
         if (!operands[k].re) return broken(h, v, "an operand is not known yet");
+    }
+    if (op->code == LF_OP_ITEM) { // of a @host tensor, which is a host value already
+        h->registers[v->id] = operands[0];
+        return NULL;
     }
     if (h->n_emitted++ % BLOCK_OPS == BLOCK_OPS - 1) {
         LLVMBasicBlockRef b_next = LLVMAppendBasicBlockInContext(h->e->context, h->v_function, "go.on");
