@@ -1,0 +1,269 @@
+// See oracle.h.
+#include "test/support/api/oracle.h"
+#include "ir/build.h"
+#include "parse/parse.h"
+
+enum { MOST_VALUES = 96 };
+
+// ---- programs ------------------------------------------------------------------------------------------------------------------
+
+static char *expand_text(const char *text, lfuser_dtype dtype) {
+    const char *name = lfuser_dtype_name(dtype), *prefix = text[0] == '(' ? "fusion @t" : "";
+    size_t room = strlen(prefix) + 2 * strlen(text) * 2 + 64, n = strlen(prefix);
+    char *out = malloc(room);
+    memcpy(out, prefix, n);
+    for (const char *c = text; *c; c++) {
+        if (c[0] == '$' && c[1] == 'D') {
+            memcpy(out + n, name, strlen(name));
+            n += strlen(name);
+            c++;
+        } else {
+            out[n++] = *c;
+        }
+    }
+    out[n] = 0;
+    return out;
+}
+
+bool program_open(test_program *p, const char *text, lfuser_dtype dtype) {
+    *p = (test_program){.text = expand_text(text, dtype)};
+    lf_graph **graphs;
+    size_t n;
+    lf_status s = lf_parse(&lf_system_allocator, "t.lf", p->text, strlen(p->text), false, &graphs, &n);
+    if (s) {
+        ck_assert_msg(lf_status_code(s) == LF_INVALID_PROGRAM, "%s\n%s", p->text, lf_status_message(s));
+        lf_status_destroy(s);
+        program_close(p);
+        return false;
+    }
+    p->graph = graphs[0];
+    graphs[0] = NULL;
+    lf_parse_release(&lf_system_allocator, graphs, n);
+    lfuser_fusion *fusion = parse(p->text);
+    lfuser_status failed = lfuser_fusion_compile(fusion, env.device, NULL, &p->executable);
+    lfuser_fusion_destroy(fusion);
+    ck_assert_msg(!failed, "%s\n%s", p->text, lfuser_status_message(failed));
+    return true;
+}
+
+void program_close(test_program *p) {
+    lfuser_executable_destroy(p->executable);
+    lf_graph_destroy(p->graph);
+    free(p->text);
+    *p = (test_program){NULL};
+}
+
+// ---- arguments -----------------------------------------------------------------------------------------------------------------
+
+typedef struct case_values {
+    size_t n_params, n_outputs;
+    test_tensor in[MOST_VALUES], out[MOST_VALUES];
+    lfuser_argument arguments[MOST_VALUES];
+    lfuser_output outputs[MOST_VALUES];
+    lf_array arrays[MOST_VALUES]; // the arguments as the interpreter takes them
+} case_values;
+
+static int64_t extent_of(const lf_value *dim, int64_t n) {
+    int64_t known;
+    if (lf_const_i64(dim, &known)) return known;
+    return dim->name && !strcmp(dim->name, "m") ? 3 : dim->name && !strcmp(dim->name, "k") ? 5 : n;
+}
+
+static fill fill_of(const char *name) {
+    return name[0] == 'i' ? FILL_INDEX : name[0] == 'p' ? FILL_PLAIN : name[0] == 's' ? FILL_SMALL : FILL_EDGES;
+}
+
+static void make_argument(case_values *v, size_t i, const lf_value *param, const case_options *o) {
+    fill kind = fill_of(param->name);
+    lfuser_dtype d = (lfuser_dtype)param->type.dtype;
+    uint64_t seed = o->seed * 1000003 + i * 7919 + (uint64_t)o->n;
+    if (!param->type.tensor || param->type.host) {
+        v->arguments[i] = (lfuser_argument){.kind = param->type.host ? LFUSER_HOST_TENSOR : LFUSER_SCALAR, .dtype = d};
+        fill_element(d, kind, &seed, &v->arguments[i].value);
+        v->arrays[i] = (lf_array){.dtype = param->type.dtype, .tensor = param->type.tensor, .data = &v->arguments[i].value};
+        return;
+    }
+    int64_t shape[LFUSER_MAX_RANK];
+    for (unsigned a = 0; a < param->type.rank; a++) shape[a] = extent_of(param->type.dims[a], o->n);
+    tensor_init(&v->in[i], d, param->type.rank, shape, (layout)((o->in + i * o->in_step) % N_LAYOUTS));
+    tensor_fill(&v->in[i], kind, seed);
+    tensor_upload(&v->in[i]);
+    v->arguments[i] = tensor_argument(&v->in[i].view);
+    lf_array *array = &v->arrays[i];
+    *array = (lf_array){.dtype = param->type.dtype, .tensor = true, .rank = param->type.rank};
+    memcpy(array->shape, shape, sizeof array->shape);
+    memcpy(array->strides, v->in[i].strides, sizeof array->strides);
+    array->data = v->in[i].host + v->in[i].first * v->in[i].bytes;
+}
+
+static void make_output(case_values *v, size_t k, const lf_array *want, const case_options *o) {
+    layout where = (layout)((o->out + k) % N_LAYOUTS);
+    if (where == LAYOUT_REPEATED) where = LAYOUT_GAPPED;
+    tensor_init(&v->out[k], (lfuser_dtype)want->dtype, want->rank, want->shape, where);
+    tensor_upload(&v->out[k]);
+    v->outputs[k].tensor = &v->out[k].view;
+}
+
+// ---- comparison ----------------------------------------------------------------------------------------------------------------
+
+static bool same_part(lfuser_dtype d, const void *a, const void *b) {
+    static const uint64_t infinity[] = {
+        [LFUSER_F16] = 0x7c00, [LFUSER_BF16] = 0x7f80, [LFUSER_F32] = 0x7f800000, [LFUSER_F64] = 0x7ff0000000000000};
+    uint64_t x = 0, y = 0;
+    unsigned bytes = lfuser_dtype_bytes(d);
+    memcpy(&x, a, bytes);
+    memcpy(&y, b, bytes);
+    if (x == y) return true;
+    if (d < LFUSER_F16 || d > LFUSER_F64) return false;
+    uint64_t magnitude = (1ull << (8 * bytes - 1)) - 1;
+    return (x & magnitude) > infinity[d] && (y & magnitude) > infinity[d];
+}
+
+bool same_value(lfuser_dtype d, const void *a, const void *b) {
+    if (d < LFUSER_C64) return same_part(d, a, b);
+    lfuser_dtype part = d == LFUSER_C64 ? LFUSER_F32 : LFUSER_F64;
+    unsigned bytes = lfuser_dtype_bytes(part);
+    return same_part(part, a, b) && same_part(part, (const char *)a + bytes, (const char *)b + bytes);
+}
+
+static const char *describe(const test_program *p, const case_options *o, size_t k) {
+    static char text[8192];
+    const lf_output *out = &p->graph->outputs[k];
+    snprintf(text, sizeof text, "output %zu (%%%s), n = %lld, inputs in layout %d + %u i, outputs %s %d, seed %llu\n%s", k,
+             out->name ? out->name : "?", (long long)o->n, (int)o->in, o->in_step, o->given ? "given, layout" : "allocated",
+             (int)o->out, (unsigned long long)o->seed, p->text);
+    return text;
+}
+
+static void compare(const test_program *p, const case_options *o, size_t k, int64_t i, lfuser_dtype d, const void *got,
+                    const void *want) {
+    if (same_value(d, got, want)) return;
+    lf_scalar g = {{0}}, w = {{0}};
+    char g_text[96], w_text[96];
+    memcpy(&g, got, lfuser_dtype_bytes(d));
+    memcpy(&w, want, lfuser_dtype_bytes(d));
+    lf_scalar_print(g_text, sizeof g_text, (lf_dtype)d, &g);
+    lf_scalar_print(w_text, sizeof w_text, (lf_dtype)d, &w);
+    ck_abort_msg("element %lld is %s (%llx), the interpreter has %s (%llx): %s", (long long)i, g_text,
+                 (unsigned long long)g.word[0], w_text, (unsigned long long)w.word[0], describe(p, o, k));
+}
+
+static void check_tensor(const test_program *p, const case_options *o, size_t k, test_tensor *t, const lf_array *want) {
+    const char *data = want->data;
+    int64_t n = tensor_numel(t);
+    for (int64_t i = 0; i < n; i++) compare(p, o, k, i, t->dtype, tensor_element(t, i), data + i * t->bytes);
+}
+
+static void check_allocated(const test_program *p, const case_options *o, size_t k, lfuser_managed_tensor *m,
+                            const lf_array *want) {
+    ck_assert_msg(m != NULL, "nothing was allocated: %s", describe(p, o, k));
+    const lfuser_tensor *t = &m->tensor;
+    ck_assert_msg(t->rank == want->rank && lfuser_dtype_of(t->dtype) == (lfuser_dtype)want->dtype, "rank %d: %s",
+                  (int)t->rank, describe(p, o, k));
+    ck_assert_int_eq(t->device.type, env.place.type);
+    test_tensor copy;
+    for (unsigned a = 0; a < want->rank; a++)
+        ck_assert_msg(t->shape[a] == want->shape[a], "axis %u has extent %lld, the interpreter %lld: %s", a,
+                      (long long)t->shape[a], (long long)want->shape[a], describe(p, o, k));
+    tensor_init(&copy, (lfuser_dtype)want->dtype, want->rank, want->shape, LAYOUT_DENSE);
+    ck_assert_mem_eq(t->strides, copy.strides, want->rank * sizeof *t->strides);
+    size_t bytes = (size_t)tensor_numel(&copy) * copy.bytes;
+    if (bytes)
+        ok(lfuser_memory_download(env.stream, copy.host + copy.first * copy.bytes, (char *)t->data + t->byte_offset, bytes));
+    synchronize();
+    check_tensor(p, o, k, &copy, want);
+    tensor_finish(&copy);
+    m->deleter(m);
+}
+
+static void check_outputs(const test_program *p, const case_options *o, case_values *v, const lf_interp_result *want) {
+    for (size_t k = 0; k < v->n_outputs; k++) {
+        lfuser_output *out = &v->outputs[k];
+        const lf_array *array = &want->outputs[k];
+        ck_assert_msg(out->dtype == (lfuser_dtype)array->dtype, "dtype %s: %s", lfuser_dtype_name(out->dtype),
+                      describe(p, o, k));
+        if (out->kind == LFUSER_TENSOR && out->tensor) {
+            tensor_download(&v->out[k]);
+            check_tensor(p, o, k, &v->out[k], array);
+            tensor_check_guards(&v->out[k], describe(p, o, k));
+        } else if (out->kind == LFUSER_TENSOR) {
+            check_allocated(p, o, k, out->allocated, array);
+        } else {
+            lfuser_scalar value = out->value;
+            if (out->kind == LFUSER_PENDING) ok(lfuser_pending_get(out->pending, UINT64_MAX, &value));
+            lfuser_pending_release(out->pending);
+            compare(p, o, k, 0, out->dtype, &value, array->data);
+        }
+    }
+}
+
+// ---- one run -------------------------------------------------------------------------------------------------------------------
+
+static void run_both(const test_program *p, const case_options *o, case_values *v) {
+    lf_interp_result *want;
+    lf_status s = lf_interp_run(p->graph, v->arrays, v->n_params, &lf_system_allocator, &want);
+    lf_code expected = lf_status_code(s);
+    for (size_t k = 0; k < v->n_outputs && !s; k++)
+        if (o->given && p->graph->outputs[k].value->where == LF_ON_DEVICE) make_output(v, k, &want->outputs[k], o);
+    lfuser_completion *completion;
+    lfuser_status got =
+        lfuser_run(p->executable, env.stream, v->arguments, v->n_params, v->outputs, v->n_outputs, &completion);
+    if (s || got) {
+        ck_assert_msg((int)lfuser_status_code(got) == (int)expected, "interpreter: %s\ndevice: %s\n%s", lf_status_message(s),
+                      lfuser_status_message(got), describe(p, o, 0));
+        lf_status_destroy(s);
+        lfuser_status_destroy(got);
+        lf_interp_result_destroy(want);
+        return;
+    }
+    got = lfuser_completion_wait(completion, UINT64_MAX);
+    ck_assert_msg(lfuser_status_code(got) == (want->index_error ? LFUSER_INDEX_ERROR : LFUSER_OK),
+                  "interpreter: %s\ndevice: %s\n%s", want->index_error ? want->index_error : "no index error",
+                  lfuser_status_message(got), describe(p, o, 0));
+    lfuser_status_destroy(got);
+    lfuser_completion_release(completion);
+    check_outputs(p, o, v, want);
+    for (size_t i = 0; i < v->n_params; i++) {
+        if (!v->in[i].host) continue;
+        unsigned char *before = malloc((size_t)v->in[i].elements * v->in[i].bytes);
+        memcpy(before, v->in[i].host, (size_t)v->in[i].elements * v->in[i].bytes);
+        tensor_download(&v->in[i]);
+        ck_assert_msg(!memcmp(before, v->in[i].host, (size_t)v->in[i].elements * v->in[i].bytes),
+                      "argument %zu was changed: %s", i, describe(p, o, 0));
+        free(before);
+    }
+    lf_interp_result_destroy(want);
+}
+
+void check_case(const test_program *p, const case_options *o) {
+    case_values *v = calloc(1, sizeof *v);
+    v->n_params = p->graph->n_params;
+    v->n_outputs = p->graph->n_outputs;
+    ck_assert_uint_le(v->n_params, MOST_VALUES);
+    ck_assert_uint_le(v->n_outputs, MOST_VALUES);
+    for (size_t i = 0; i < v->n_params; i++) make_argument(v, i, p->graph->params[i], o);
+    run_both(p, o, v);
+    for (size_t i = 0; i < MOST_VALUES; i++) {
+        if (v->in[i].host) tensor_finish(&v->in[i]);
+        if (v->out[i].host) tensor_finish(&v->out[i]);
+    }
+    free(v);
+}
+
+void check_layouts(const test_program *p, const int64_t *extents, size_t n_extents) {
+    for (size_t e = 0; e < n_extents; e++) {
+        for (unsigned in = 0; in < N_LAYOUTS; in++) {
+            case_options o = {.n = extents[e],
+                              .in = (layout)in,
+                              .given = (in + e) % 2,
+                              .out = (layout)((in + e) / 2 % N_LAYOUTS),
+                              .seed = in + 1};
+            check_case(p, &o);
+        }
+        check_case(p, &(case_options){
+                          .n = extents[e], .in = LAYOUT_DENSE, .in_step = 1, .given = true, .out = LAYOUT_ODD, .seed = 99});
+        check_case(
+            p, &(case_options){
+                   .n = extents[e], .in = LAYOUT_PERMUTED, .in_step = 5, .given = true, .out = LAYOUT_PERMUTED, .seed = 98});
+    }
+}

@@ -1,0 +1,35 @@
+// A program on the device against the interpreter: the same bits, whatever the layout.
+//
+// Arguments are made from the parameters: extents named %m are 3, %k are 5, all others (%n, ?) are case_options.n. The first
+// letter of a parameter's name says what is in it: i indices for an axis of extent 3; p plain numbers; s small ones; anything
+// else edge values and random bits.
+#ifndef LF_TEST_ORACLE_H
+#define LF_TEST_ORACLE_H
+#include "interp/interp.h"
+#include "test/support/api/tensors.h"
+
+typedef struct test_program {
+    char *text; // owned
+    lf_graph *graph;
+    lfuser_executable *executable;
+} test_program;
+
+// `text` may hold $D, which stands for the dtype's name; it is the whole fusion, or what follows "fusion @t". False when the
+// program is refused (with LFUSER_INVALID_PROGRAM, that is: this op does not take this dtype); any other failure fails the test.
+bool program_open(test_program *p, const char *text, lfuser_dtype dtype);
+void program_close(test_program *p);
+
+typedef struct case_options {
+    int64_t n;
+    layout in; // of parameter 0; parameter i has that plus i * in_step
+    unsigned in_step;
+    bool given; // outputs go to buffers of the caller, in layouts from `out` on; else the library allocates
+    layout out;
+    uint64_t seed;
+} case_options;
+void check_case(const test_program *p, const case_options *o);
+// Over extents {0, 1, 7, 1025, 8193}, every layout of the inputs, outputs allocated and given in turn.
+void check_layouts(const test_program *p, const int64_t *extents, size_t n_extents);
+
+bool same_value(lfuser_dtype d, const void *a, const void *b); // bits, NaN equal to NaN
+#endif
