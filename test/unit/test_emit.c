@@ -1,5 +1,5 @@
-// The elementwise lowering on the CPU: every cell of the table against the interpreter, bit for bit, at several instruction sets,
-// in vectorised kernels and in host code; and single points that neither may get wrong.
+// The elementwise lowering on the CPU: every cell of the table against the interpreter, bit for bit, at several instruction
+// sets, in vectorised kernels and in host code; and single points that neither may get wrong.
 #include "test_emit_interp.h"
 #include "codegen/llvm/jit.h"
 
@@ -9,7 +9,7 @@ typedef struct setting {
     const char *name;
     lf_llvm_use use;
     const char *cpu;
-    bool exhaustive;   // all halves to ops of one operand: once with F16C, once without
+    bool exhaustive; // all halves to ops of one operand: once with F16C, once without
     bool fast;
 } setting;
 static const setting settings[] = {
@@ -70,7 +70,8 @@ static void run_module(const setting *s, const cell *cells, size_t first, size_t
         memset(got, 0xa5, CELL_ROOM * 16);
         run[i](got, operands[0], operands[1], operands[2], operands[3], (int64_t)elements);
         interp_cell(c, operands, want, elements);
-        compare_cell(c, s->name, operands, got, want, elements, slack);
+        const char *text = difference(c, s->name, operands, got, want, elements, slack);
+        ck_assert_msg(!text, "%s", text);
     }
     lf_jit_unload(jit, code);
     lf_llvm_destroy(l);
@@ -104,8 +105,10 @@ START_TEST(fast_functions_are_close) {
     cell *few = calloc(2 * n, sizeof *few), *halves = few + n;
     for (size_t i = 0; i < n; i++) {
         if (cells[i].n != 1 || !lf_is_float(cells[i].in[0]) || !lf_is_float(cells[i].out)) continue;
-        if (lf_is_half(cells[i].out)) halves[narrow++] = cells[i];
-        else few[wide++] = cells[i];
+        if (lf_is_half(cells[i].out))
+            halves[narrow++] = cells[i];
+        else
+            few[wide++] = cells[i];
     }
     ck_assert_uint_gt(run_all(&fast_setting, few, wide, 4), 80);
     ck_assert_uint_gt(run_all(&fast_setting, halves, narrow, 1), 80);
@@ -114,7 +117,7 @@ START_TEST(fast_functions_are_close) {
 }
 END_TEST
 
-// ---- points --------------------------------------------------------------------------------------------------------------
+// ---- points ---------------------------------------------------------------------------------------------------------
 typedef struct point {
     lf_opcode code;
     lf_dtype in, out;
@@ -210,9 +213,9 @@ START_TEST(known_points) {
             const point *p = &points[i];
             uint64_t result = 0, by_interp = 0, a = p->a, b = p->b, c = p->c;
             run[i](&result, &a, &b, &c, &c, 1);
-            ck_assert_msg(result == p->want, "%s: %s of %llx, %llx, %llx gives %llx, not %llx", settings[k].name, cell_name(&cells[i]),
-                          (unsigned long long)a, (unsigned long long)b, (unsigned long long)c, (unsigned long long)result,
-                          (unsigned long long)p->want);
+            ck_assert_msg(result == p->want, "%s: %s of %llx, %llx, %llx gives %llx, not %llx", settings[k].name,
+                          cell_name(&cells[i]), (unsigned long long)a, (unsigned long long)b, (unsigned long long)c,
+                          (unsigned long long)result, (unsigned long long)p->want);
             interp_cell(&cells[i], (void *[4]){&a, &b, &c, &c}, &by_interp, 1);
             ck_assert_uint_eq(by_interp, p->want);
         }
@@ -222,14 +225,15 @@ START_TEST(known_points) {
 }
 END_TEST
 
-// ---- NaN bits through selects and casts ---------------------------------------------------------------------------------
+// ---- NaN bits through selects and casts -----------------------------------------------------------------------------
 // bitcast (select c, x, y) where y was computed: x keeps its payload, y's NaN is the canonical one.
 START_TEST(a_bitcast_shows_canonical_nans) {
     lf_target t = cpu_target("");
     lf_llvm *l;
     check_ok(lf_llvm_create(&lf_system_allocator, &t, LF_LLVM_KERNEL, false, "nan", &l));
     lf_emit *e = &l->emit;
-    lf_op param = {.code = LF_OP_PARAM}, subtract = {.code = LF_OP_SUB, .n_operands = 2}, select = {.code = LF_OP_SELECT, .n_operands = 3};
+    lf_op param = {.code = LF_OP_PARAM}, subtract = {.code = LF_OP_SUB, .n_operands = 2},
+          select = {.code = LF_OP_SELECT, .n_operands = 3};
     lf_op bits = {.code = LF_OP_BITCAST, .n_operands = 1};
     lf_value x = {.def = &param, .type = {.dtype = LF_F32}}, c = {.def = &param, .type = {.dtype = LF_BOOL}};
     lf_value y = {.def = &subtract, .type = {.dtype = LF_F32}}, z = {.def = &select, .type = {.dtype = LF_F32}};
@@ -246,8 +250,11 @@ START_TEST(a_bitcast_shows_canonical_nans) {
     lf_register v_y = lf_emit_elem(e, &subtract, (lf_register[]){v_x, v_x});
     lf_register v_z = lf_emit_elem(e, &select, (lf_register[]){v_c, v_x, v_y});
     lf_emit_store(e, LF_I32, lf_emit_elem(e, &bits, &v_z), LLVMGetParam(v_f, 0));
-    lf_emit_store(e, LF_I32, lf_emit_elem(e, &(lf_op){.code = LF_OP_BITCAST, .n_operands = 1, .operands = (lf_value *[]){&y}, .results = &r},
-                                          &v_y), LLVMGetParam(v_f, 3));
+    lf_emit_store(
+        e, LF_I32,
+        lf_emit_elem(e, &(lf_op){.code = LF_OP_BITCAST, .n_operands = 1, .operands = (lf_value *[]){&y}, .results = &r},
+                     &v_y),
+        LLVMGetParam(v_f, 3));
     LLVMBuildRetVoid(e->builder);
     check_ok(lf_llvm_take_status(l));
     check_ok(lf_llvm_verify(l));
@@ -266,15 +273,15 @@ START_TEST(a_bitcast_shows_canonical_nans) {
 }
 END_TEST
 
-// ---- what is refused ---------------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 START_TEST(other_combinations_are_refused) {
     static const struct {
         lf_opcode code;
         lf_dtype d;
         const char *message;
     } refused[] = {
-        {LF_OP_XOR, LF_F32, "xor of f32 is not supported"},     {LF_OP_SUB, LF_BOOL, "sub of bool is not supported"},
-        {LF_OP_DIV, LF_I32, "div of i32 is not supported"},     {LF_OP_LT, LF_C64, "lt of c64 is not supported"},
+        {LF_OP_XOR, LF_F32, "xor of f32 is not supported"},       {LF_OP_SUB, LF_BOOL, "sub of bool is not supported"},
+        {LF_OP_DIV, LF_I32, "div of i32 is not supported"},       {LF_OP_LT, LF_C64, "lt of c64 is not supported"},
         {LF_OP_FLOOR, LF_C128, "floor of c128 is not supported"}, {LF_OP_GCD, LF_F16, "gcd of f16 is not supported"},
         {LF_OP_SELECT, LF_F32, "select of f32 is not supported"}, {LF_OP_SUM, LF_F32, "sum of f32 is not supported"}};
     lf_target t = cpu_target("");
@@ -282,7 +289,8 @@ START_TEST(other_combinations_are_refused) {
     check_ok(lf_llvm_create(&lf_system_allocator, &t, LF_LLVM_KERNEL, false, "refused", &l));
     lf_emit *e = &l->emit;
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, 0);
-    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, LLVMAddFunction(e->module, "f", type), "entry"));
+    LLVMPositionBuilderAtEnd(e->builder,
+                             LLVMAppendBasicBlockInContext(e->context, LLVMAddFunction(e->module, "f", type), "entry"));
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         lf_register x = lf_emit_constant(e, refused[i].d, &(lf_scalar){{0}});
         ck_assert_ptr_nonnull(lf_emit_simple(e, refused[i].code, refused[i].d, x, x).re);
@@ -296,27 +304,30 @@ START_TEST(other_combinations_are_refused) {
 }
 END_TEST
 
-// ---- philox ------------------------------------------------------------------------------------------------------------------
+// ---- philox ---------------------------------------------------------------------------------------------------------
 // Known answers of Random123 for 4x32-10 whose upper counter words are those given.
 START_TEST(philox_known_answers) {
     static const struct {
         uint64_t key, low, high;
         uint32_t words[4];
-    } known[] = {{0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-                 {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-                 {0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+    } known[] = {
+        {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
     lf_target t = cpu_target("");
     lf_llvm *l;
     check_ok(lf_llvm_create(&lf_system_allocator, &t, LF_LLVM_KERNEL, false, "philox", &l));
     lf_emit *e = &l->emit;
     LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), (LLVMTypeRef[]){pointer, i64, i64, i64, pointer, i64}, 6, 0);
+    LLVMTypeRef type =
+        LLVMFunctionType(LLVMVoidTypeInContext(e->context), (LLVMTypeRef[]){pointer, i64, i64, i64, pointer, i64}, 6, 0);
     LLVMValueRef v_f = LLVMAddFunction(e->module, "cell_0", type), v_words[4];
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, v_f, "entry"));
     lf_emit_philox(e, LLVMGetParam(v_f, 1), LLVMGetParam(v_f, 2), LLVMGetParam(v_f, 3), v_words);
     for (unsigned i = 0; i < 4; i++) {
         LLVMValueRef v_index = LLVMConstInt(i64, 4 * i, 0);
-        LLVMValueRef v_at = LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), LLVMGetParam(v_f, 0), &v_index, 1, "at");
+        LLVMValueRef v_at =
+            LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), LLVMGetParam(v_f, 0), &v_index, 1, "at");
         lf_emit_store(e, LF_U32, (lf_register){v_words[i], NULL}, v_at);
     }
     LLVMBuildRetVoid(e->builder);

@@ -1,5 +1,5 @@
-// Every cell of the elementwise table, that is each op with each combination of dtypes it takes: the list, operands to try it on,
-// and its code as a loop over arrays. Shared by the test_emit*.c programs.
+// Every cell of the elementwise table, that is each op with each combination of dtypes it takes: the list, operands to try
+// it on, and its code as a loop over arrays. Shared by the test_emit*.c programs.
 #ifndef TEST_EMIT_CELLS_H
 #define TEST_EMIT_CELLS_H
 #include "codegen/llvm/check_ir.h"
@@ -27,12 +27,13 @@ static inline const char *cell_name(const cell *c) {
     static _Thread_local char text[96];
     int at = snprintf(text, sizeof text, "%s(", lf_op_info_of(c->code)->name);
     for (unsigned i = 0; i < c->n; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", c->omit[i] ? "none" : lf_dtype_name(c->in[i]));
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "",
+                       c->omit[i] ? "none" : lf_dtype_name(c->in[i]));
     snprintf(text + at, sizeof text - (size_t)at, ") -> %s%s", lf_dtype_name(c->out), c->flag ? ", flag" : "");
     return text;
 }
 
-// ---- the list ----------------------------------------------------------------------------------------------------------
+// ---- the list -------------------------------------------------------------------------------------------------------
 typedef struct row {
     lf_opcode code;
     unsigned n;
@@ -45,8 +46,11 @@ static const row rows[] = {
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 static inline bool allowed(const row *r, lf_dtype d) {
-    static const char letters[] = {[LF_CATEGORY_BOOL] = 'b', [LF_CATEGORY_INT] = 'i', [LF_CATEGORY_UINT] = 'i',
-                                   [LF_CATEGORY_FLOAT] = 'f', [LF_CATEGORY_COMPLEX] = 'c'};
+    static const char letters[] = {[LF_CATEGORY_BOOL] = 'b',
+                                   [LF_CATEGORY_INT] = 'i',
+                                   [LF_CATEGORY_UINT] = 'i',
+                                   [LF_CATEGORY_FLOAT] = 'f',
+                                   [LF_CATEGORY_COMPLEX] = 'c'};
     return strchr(r->allow, letters[lf_dtype_category(d)]) != NULL;
 }
 
@@ -111,17 +115,123 @@ static inline size_t make_cells(cell **out_cells) {
     return n;
 }
 
-// ---- operands ----------------------------------------------------------------------------------------------------------
-static const double real_edges[] = {
-    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.25, 2.0, 3.0, -3.0, 7.0, -8.0, 0.1, -0.1, 10.0, 100.3, 1e-3, 20.0, 20.5, 0.9999999,
-    3.1415927, -1.5707963, 88.5, -87.5, -103.5, 709.5, -745.0, 255.0, 256.0, -128.5, 32767.5, 65504.0, 65520.0, 65519.99, 2147483648.0,
-    -2147483648.5, 4294967295.5, 9223372036854775808.0, -9223372036854775808.0, 18446744073709551616.0, 8388607.5, 4503599627370495.5,
-    1e10, -1e10, 1e38, 3.5e38, 1e308, 1e-40, -1e-40, 1e-45, 1e-310, 5e-324, 0x1p-24, 0x1.8p-25, 0x1p-25, 0x1p-133, 0x1p-126, 0x1p-1022,
-    0x1.fffffep127, 0x1.fffffffffffffp1023, 0x1.004p0, 0x1.00400001p0, 0x1.002p0, 0x1.01p0, 0x1.03p0, 0x1.0100000001p0, 0x1.0000000001p-133};
+// ---- operands -------------------------------------------------------------------------------------------------------
+static const double real_edges[] = {0.0,
+                                    -0.0,
+                                    1.0,
+                                    -1.0,
+                                    0.5,
+                                    -0.5,
+                                    1.5,
+                                    2.5,
+                                    -2.5,
+                                    0.25,
+                                    2.0,
+                                    3.0,
+                                    -3.0,
+                                    7.0,
+                                    -8.0,
+                                    0.1,
+                                    -0.1,
+                                    10.0,
+                                    100.3,
+                                    1e-3,
+                                    20.0,
+                                    20.5,
+                                    0.9999999,
+                                    3.1415927,
+                                    -1.5707963,
+                                    88.5,
+                                    -87.5,
+                                    -103.5,
+                                    709.5,
+                                    -745.0,
+                                    255.0,
+                                    256.0,
+                                    -128.5,
+                                    32767.5,
+                                    65504.0,
+                                    65520.0,
+                                    65519.99,
+                                    2147483648.0,
+                                    -2147483648.5,
+                                    4294967295.5,
+                                    9223372036854775808.0,
+                                    -9223372036854775808.0,
+                                    18446744073709551616.0,
+                                    8388607.5,
+                                    4503599627370495.5,
+                                    1e10,
+                                    -1e10,
+                                    1e38,
+                                    3.5e38,
+                                    1e308,
+                                    1e-40,
+                                    -1e-40,
+                                    1e-45,
+                                    1e-310,
+                                    5e-324,
+                                    0x1p-24,
+                                    0x1.8p-25,
+                                    0x1p-25,
+                                    0x1p-133,
+                                    0x1p-126,
+                                    0x1p-1022,
+                                    0x1.fffffep127,
+                                    0x1.fffffffffffffp1023,
+                                    0x1.004p0,
+                                    0x1.00400001p0,
+                                    0x1.002p0,
+                                    0x1.01p0,
+                                    0x1.03p0,
+                                    0x1.0100000001p0,
+                                    0x1.0000000001p-133};
 enum { N_REAL_EDGES = sizeof real_edges / sizeof *real_edges };
-static const uint64_t whole_edges[] = {0, 1, 2, 3, 5, 6, 7, 8, 12, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257, 1023,
-    2049, 32767, 32768, 65535, 65519, 65520, 16777217, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000001, 0x1fffffffffffff, 0x20000000000001,
-    0x7fffffffffffffff, 0x8000000000000000, 8623489025, 0x0080800000000001, 0x8040000000000001, 0x8040000000000000};
+static const uint64_t whole_edges[] = {0,
+                                       1,
+                                       2,
+                                       3,
+                                       5,
+                                       6,
+                                       7,
+                                       8,
+                                       12,
+                                       15,
+                                       16,
+                                       17,
+                                       31,
+                                       32,
+                                       33,
+                                       63,
+                                       64,
+                                       65,
+                                       100,
+                                       127,
+                                       128,
+                                       129,
+                                       255,
+                                       256,
+                                       257,
+                                       1023,
+                                       2049,
+                                       32767,
+                                       32768,
+                                       65535,
+                                       65519,
+                                       65520,
+                                       16777217,
+                                       0x7fffffff,
+                                       0x80000000,
+                                       0xffffffff,
+                                       0x100000001,
+                                       0x1fffffffffffff,
+                                       0x20000000000001,
+                                       0x7fffffffffffffff,
+                                       0x8000000000000000,
+                                       8623489025,
+                                       0x0080800000000001,
+                                       0x8040000000000001,
+                                       0x8040000000000000};
 enum { N_WHOLE_EDGES = sizeof whole_edges / sizeof *whole_edges };
 
 static inline uint64_t next_random(uint64_t *state) {
@@ -140,24 +250,31 @@ static inline void random_part(lf_dtype d, uint64_t *state, void *out) {
         [LF_F64] = {0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001, 1}};
     uint64_t choice = next_random(state), bits = next_random(state);
     unsigned bytes = lf_dtype_bytes(d);
-    if (d == LF_BOOL) bits &= 1;
+    if (d == LF_BOOL)
+        bits &= 1;
     else if (choice % 8 < 5 && lf_is_integer(d)) {
         bits = whole_edges[bits % N_WHOLE_EDGES];
         if (choice & 256) bits = 0 - bits;
     } else if (choice % 8 < 5) {
         double x = real_edges[bits % N_REAL_EDGES];
         float f = (float)x;
-        if (d == LF_F64) memcpy(&bits, &x, 8);
-        else if (d == LF_F32) bits = 0, memcpy(&bits, &f, 4);
-        else bits = lf_f32_to_half(d, f);
+        if (d == LF_F64)
+            memcpy(&bits, &x, 8);
+        else if (d == LF_F32)
+            bits = 0, memcpy(&bits, &f, 4);
+        else
+            bits = lf_f32_to_half(d, f);
     } else if (choice % 8 == 5 && lf_is_float(d)) {
         bits = specials[d][bits % 6];
-    } else if (choice % 8 == 6 && lf_is_float(d)) {   // of moderate size
+    } else if (choice % 8 == 6 && lf_is_float(d)) { // of moderate size
         double x = (double)(int64_t)bits * 0x1p-60;
         float f = (float)x;
-        if (d == LF_F64) memcpy(&bits, &x, 8);
-        else if (d == LF_F32) bits = 0, memcpy(&bits, &f, 4);
-        else bits = lf_f32_to_half(d, f);
+        if (d == LF_F64)
+            memcpy(&bits, &x, 8);
+        else if (d == LF_F32)
+            bits = 0, memcpy(&bits, &f, 4);
+        else
+            bits = lf_f32_to_half(d, f);
     }
     memcpy(out, &bits, bytes);
 }
@@ -170,7 +287,7 @@ static inline void fill_operand(lf_dtype d, uint64_t seed, void *data, size_t n)
     for (size_t i = 0; i < parts; i++) random_part(part, &state, (char *)data + i * bytes);
 }
 
-// ---- code --------------------------------------------------------------------------------------------------------------
+// ---- code -----------------------------------------------------------------------------------------------------------
 // The graph op of a cell, its operands parameters; `op` and what it points to live as long as the holder.
 typedef struct cell_op {
     lf_op op, params[4];
@@ -179,7 +296,8 @@ typedef struct cell_op {
 } cell_op;
 
 static inline void cell_to_op(const cell *c, cell_op *o) {
-    *o = (cell_op){.op = {.code = c->code, .n_operands = (uint16_t)c->n, .n_results = 1, .flag = c->flag, .number = c->number}};
+    *o = (cell_op){
+        .op = {.code = c->code, .n_operands = (uint16_t)c->n, .n_results = 1, .flag = c->flag, .number = c->number}};
     o->op.operands = o->operands;
     o->op.results = &o->result;
     o->op.compute = c->in[0];
@@ -232,8 +350,8 @@ static inline void emit_cell(lf_emit *e, const cell *c, const char *name) {
         LLVMValueRef v[3];
         for (int i = 0; i < 3; i++) {
             unsigned id = LLVMLookupIntrinsicID(registers[i], strlen(registers[i]));
-            v[i] = LLVMBuildCall2(b, LLVMIntrinsicGetType(e->context, id, NULL, 0), LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0),
-                                  NULL, 0, "place");
+            v[i] = LLVMBuildCall2(b, LLVMIntrinsicGetType(e->context, id, NULL, 0),
+                                  LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0), NULL, 0, "place");
         }
         LLVMValueRef v_index = LLVMBuildAdd(b, LLVMBuildMul(b, v[0], v[1], "block"), v[2], "thread");
         v_index = LLVMBuildZExt(b, v_index, i64, "index");
@@ -257,8 +375,10 @@ static inline void emit_cell(lf_emit *e, const cell *c, const char *name) {
 }
 typedef void cell_code(void *out, const void *a, const void *b, const void *c, const void *d, int64_t n);
 
-// Emits cells [first, first + n) as functions cell_<number> into a new module, links the maths, checks it and runs the passes.
-static inline lf_llvm *emit_module(const cell *cells, size_t first, size_t n, const lf_target *t, lf_llvm_use use, bool fast) {
+// Emits cells [first, first + n) as functions cell_<number> into a new module, links the maths, checks it and runs the
+// passes.
+static inline lf_llvm *emit_module(const cell *cells, size_t first, size_t n, const lf_target *t, lf_llvm_use use,
+                                   bool fast) {
     lf_llvm *l;
     check_ok(lf_llvm_create(&lf_system_allocator, t, use, fast, "cells", &l));
     for (size_t i = first; i < first + n; i++) {

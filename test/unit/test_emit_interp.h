@@ -25,7 +25,8 @@ static inline void interp_cell(const cell *c, void *const src[4], void *dst, siz
         void *out = e.dst;
         for (unsigned i = 0; i < c->n; i++) {
             if (!lf_is_half(e.in[i])) continue;
-            for (size_t k = 0; e.src[i] && k < e.n; k++) wide[i][k] = lf_half_to_f32(e.in[i], ((const uint16_t *)e.src[i])[k]);
+            const uint16_t *half = e.src[i];
+            for (size_t k = 0; half && k < e.n; k++) wide[i][k] = lf_half_to_f32(e.in[i], half[k]);
             if (e.src[i]) e.src[i] = wide[i];
             e.in[i] = LF_F32;
         }
@@ -58,9 +59,9 @@ static inline uint64_t ulps_apart(lf_dtype part, uint64_t a, uint64_t b) {
     return x > y ? x - y : y - x;
 }
 
-// All bits equal, but that NaNs of arithmetic are one; `slack`: allowed ulps.
-static inline void compare_cell(const cell *c, const char *where, void *const src[4], const void *got, const void *want, size_t n,
-                                uint64_t slack) {
+// NULL, or what differs first. All bits must be equal, but that NaNs of arithmetic are one; `slack`: allowed ulps.
+static inline const char *difference(const cell *c, const char *where, void *const src[4], const void *got,
+                                     const void *want, size_t n, uint64_t slack) {
     lf_dtype part = lf_dtype_part(c->out);
     unsigned bytes = lf_dtype_bytes(part);
     bool is_complex = lf_is_complex(c->out), moves = c->code == LF_OP_BITCAST || c->code == LF_OP_SELECT;
@@ -80,9 +81,12 @@ static inline void compare_cell(const cell *c, const char *where, void *const sr
             at += snprintf(text + at, sizeof text - (size_t)at, " %llx",
                            (unsigned long long)bits_at(src[k], size > 8 ? 8 : size, size > 8 ? 2 * place : place));
         }
-        ck_abort_msg("%s, %s: element %zu of%s gives %llx, the interpreter %llx", where, cell_name(c), i, text,
-                     (unsigned long long)g, (unsigned long long)w);
+        static char message[512];
+        snprintf(message, sizeof message, "%s, %s: element %zu of%s gives %llx, the interpreter %llx", where,
+                 cell_name(c), i, text, (unsigned long long)g, (unsigned long long)w);
+        return message;
     }
+    return NULL;
 }
 
 // Operands of a cell: a mixture of edges and chance, or all 65,536 values where there is one half. Returns how many.

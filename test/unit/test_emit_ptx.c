@@ -1,5 +1,5 @@
-// Every cell of the elementwise table as PTX, for each processor generation, exact and fast: LLVM must take it (it ends the process
-// where it cannot), and ptxas must assemble it where there is one.
+// Every cell of the elementwise table as PTX, for each processor generation, exact and fast: LLVM must take it (it ends the
+// process where it cannot), and ptxas must assemble it where there is one.
 #include "test_emit_cells.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ START_TEST(every_cell_becomes_ptx) {
         char *text;
         size_t size;
         check_ok(lf_target_generate_text(l, &text, &size));
-        ck_assert_ptr_null(strstr(text, ".ftz"));   // subnormals are kept
+        ck_assert_ptr_null(strstr(text, ".ftz")); // subnormals are kept
         if (ptxas) assemble(ptxas, s->sm, text, strlen(text));
         lf_free(l->allocator, text);
         lf_llvm_destroy(l);

@@ -1,5 +1,5 @@
-// Elementwise ops as LLVM instructions: the one lowering that host code, CPU kernels and GPU kernels share, so that they cannot
-// disagree. Does not belong here: loops, addresses, modules, targets.
+// Elementwise ops as LLVM instructions: the one lowering that host code, CPU kernels and GPU kernels share, so that they
+// cannot disagree. Does not belong here: loops, addresses, modules, targets.
 #ifndef LF_CODEGEN_LLVM_EMIT_H
 #define LF_CODEGEN_LLVM_EMIT_H
 #include "ir/ir.h"
@@ -13,28 +13,30 @@ typedef struct lf_emit {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     lf_emit_target target;
-    bool fast;                  // math=fast: contraction and approximate functions are allowed
-    bool has_half;              // the target converts f32 <-> f16 in hardware (x86: F16C)
-    lf_status status;           // first failure, e.g. LF_UNSUPPORTED; owned by whoever owns the lf_emit
+    bool fast;        // math=fast: contraction and approximate functions are allowed
+    bool has_half;    // the target converts f32 <-> f16 in hardware (x86: F16C)
+    lf_status status; // first failure, e.g. LF_UNSUPPORTED; owned by whoever owns the lf_emit
     const lf_allocator *allocator;
 } lf_emit;
 
 // An element in registers.
 //   bool i1; integers iN; f16 and bf16 their bits as i16; f32 float; f64 double; complex: re and im (float or double) apart.
 typedef struct lf_register {
-    LLVMValueRef re, im;        // im only for complex
+    LLVMValueRef re, im; // im only for complex
 } lf_register;
 
-LLVMTypeRef lf_register_type(lf_emit *e, lf_dtype d);          // of `re`
-LLVMTypeRef lf_memory_type(lf_emit *e, lf_dtype d);            // bool i8; complex {float, float}; f16, bf16 i16
+LLVMTypeRef lf_register_type(lf_emit *e, lf_dtype d); // of `re`
+LLVMTypeRef lf_memory_type(lf_emit *e, lf_dtype d);   // bool i8; complex {float, float}; f16, bf16 i16
 lf_register lf_emit_constant(lf_emit *e, lf_dtype d, const lf_scalar *value);
-lf_register lf_emit_load(lf_emit *e, lf_dtype d, LLVMValueRef v_pointer);    // natural alignment of the component; bool: byte != 0
+// Natural alignment of the component; bool: byte != 0, stored as 0 or 1.
+lf_register lf_emit_load(lf_emit *e, lf_dtype d, LLVMValueRef v_pointer);
 void lf_emit_store(lf_emit *e, lf_dtype d, lf_register value, LLVMValueRef v_pointer);
 
-// Result 0 of an ELEM op (or SATMUL) for these operands, one a semantic operand of the op, in the operands' dtypes; an omitted
-// operand is {NULL, NULL}. Operand dtypes are read off op->operands.
+// Result 0 of an ELEM op (or SATMUL) for these operands, one a semantic operand of the op, in the operands' dtypes; an
+// omitted operand is {NULL, NULL}. Operand dtypes are read off op->operands.
 lf_register lf_emit_elem(lf_emit *e, const lf_op *op, const lf_register *operands);
-// The same for an opcode without a graph op: all operands and the result have dtype d (comparisons and predicates give bool).
+// The same for an opcode without a graph op: all operands and the result have dtype d (comparisons and predicates give
+// bool).
 lf_register lf_emit_simple(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b);
 lf_register lf_emit_cast(lf_emit *e, lf_dtype from, lf_dtype to, lf_register value);
 // Philox-4x32-10: out_words[4] (i32) for a 64-bit key and counter (i64 low, i64 high).

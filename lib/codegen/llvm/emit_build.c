@@ -92,8 +92,10 @@ LLVMBasicBlockRef lf_emit_block(lf_emit *e, const char *name) {
 LLVMValueRef lf_emit_stack(lf_emit *e, LLVMTypeRef type) {
     LLVMBasicBlockRef b_here = LLVMGetInsertBlock(e->builder), b_entry = LLVMGetEntryBasicBlock(current_function(e));
     LLVMValueRef v_first = LLVMGetFirstInstruction(b_entry);
-    if (v_first) LLVMPositionBuilderBefore(e->builder, v_first);
-    else LLVMPositionBuilderAtEnd(e->builder, b_entry);
+    if (v_first)
+        LLVMPositionBuilderBefore(e->builder, v_first);
+    else
+        LLVMPositionBuilderAtEnd(e->builder, b_entry);
     LLVMValueRef v_room = LLVMBuildAlloca(e->builder, type, "room");
     LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
     if (LLVMTypeOf(v_room) != pointer) v_room = LLVMBuildAddrSpaceCast(e->builder, v_room, pointer, "room");

@@ -1,12 +1,12 @@
-// The vocabulary of the emitters: short names for LLVM's builder calls, and the conversions between an element's register and the
-// type it is computed in. Private to the emit*.c files. Does not belong here: what any op means.
+// The vocabulary of the emitters: short names for LLVM's builder calls, and the conversions between an element's register
+// and the type it is computed in. Private to the emit*.c files. Does not belong here: what any op means.
 //
 // In these files `v_` is an LLVM value, `b_` a block, `l_` a helper that adds at most a few instructions.
 #ifndef LF_CODEGEN_LLVM_EMIT_BUILD_H
 #define LF_CODEGEN_LLVM_EMIT_BUILD_H
 #include "codegen/llvm/emit.h"
 
-// ---- types and constants ---------------------------------------------------------------------------------------------
+// ---- types and constants --------------------------------------------------------------------------------------------
 static inline unsigned l_bits(lf_dtype d) { return d == LF_BOOL ? 1 : lf_dtype_bytes(d) * 8; }
 // f32 or f64: what a float dtype, or the components of a complex one, are computed in.
 static inline lf_dtype l_real(lf_dtype d) { return d == LF_F64 || d == LF_C128 ? LF_F64 : LF_F32; }
@@ -28,13 +28,17 @@ static inline LLVMValueRef l_number(lf_emit *e, lf_dtype d, double value) { retu
 static inline LLVMValueRef l_number_like(LLVMValueRef v, double value) { return LLVMConstReal(LLVMTypeOf(v), value); }
 static inline bool l_is_double(LLVMValueRef v) { return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMDoubleTypeKind; }
 
-// ---- instructions ------------------------------------------------------------------------------------------------------
+// ---- instructions ---------------------------------------------------------------------------------------------------
 static inline LLVMValueRef l_select(lf_emit *e, LLVMValueRef v_if, LLVMValueRef v_then, LLVMValueRef v_else) {
     return LLVMBuildSelect(e->builder, v_if, v_then, v_else, "pick");
 }
-static inline LLVMValueRef l_and(lf_emit *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildAnd(e->builder, a, b, "and"); }
+static inline LLVMValueRef l_and(lf_emit *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildAnd(e->builder, a, b, "and");
+}
 static inline LLVMValueRef l_or(lf_emit *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildOr(e->builder, a, b, "or"); }
-static inline LLVMValueRef l_xor(lf_emit *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildXor(e->builder, a, b, "xor"); }
+static inline LLVMValueRef l_xor(lf_emit *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildXor(e->builder, a, b, "xor");
+}
 static inline LLVMValueRef l_not(lf_emit *e, LLVMValueRef a) { return LLVMBuildNot(e->builder, a, "not"); }
 static inline LLVMValueRef l_icmp(lf_emit *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildICmp(e->builder, p, a, b, "is");
@@ -96,7 +100,7 @@ lf_register lf_emit_complex_math(lf_emit *e, const char *name, lf_dtype part, co
 LLVMValueRef lf_emit_stack(lf_emit *e, LLVMTypeRef type);
 LLVMBasicBlockRef lf_emit_block(lf_emit *e, const char *name);
 
-// ---- registers and the type computed in (emit_cast.c) --------------------------------------------------------------------
+// ---- registers and the type computed in (emit_cast.c) ---------------------------------------------------------------
 // The float or double that a float dtype is computed in; exact.
 LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v_register);
 // Back to the register, rounded once. In fast mode too: an element in memory is what its dtype says.
@@ -105,8 +109,8 @@ LLVMValueRef lf_emit_narrow(lf_emit *e, lf_dtype d, LLVMValueRef v_float);
 LLVMValueRef lf_emit_narrow_exact(lf_emit *e, lf_dtype d, LLVMValueRef v_float);
 // A double to f16 or bf16 in one rounding.
 LLVMValueRef lf_emit_double_to_half(lf_emit *e, lf_dtype d, LLVMValueRef v_double);
-// The sum of a double and an error term that lies below its last bit, rounded to odd: any narrower rounding of it comes out as
-// if made from the exact value.
+// The sum of a double and an error term that lies below its last bit, rounded to odd: any narrower rounding of it comes out
+// as if made from the exact value.
 LLVMValueRef lf_emit_odd_double(lf_emit *e, LLVMValueRef v_sum, LLVMValueRef v_error);
 static inline lf_register l_register(LLVMValueRef re) { return (lf_register){re, NULL}; }
 static inline lf_register l_pair(LLVMValueRef re, LLVMValueRef im) { return (lf_register){re, im}; }

@@ -1,9 +1,9 @@
-// Conversions between any two dtypes, each rounded once, none undefined: float to integer saturates (NaN gives 0), integers wrap,
-// anything to bool is x != 0.
+// Conversions between any two dtypes, each rounded once, none undefined: float to integer saturates (NaN gives 0), integers
+// wrap, anything to bool is x != 0.
 //
-// The 16-bit floats are the hard part. No target converts all of f64, i64 and f32 to both of them in one rounding, so wider values
-// are first rounded to odd in f32: truncated, with the last bit set when anything was lost. f32 has over two bits more than either
-// half, so the second rounding sees on which side of a tie the exact value lies.
+// The 16-bit floats are the hard part. No target converts all of f64, i64 and f32 to both of them in one rounding, so wider
+// values are first rounded to odd in f32: truncated, with the last bit set when anything was lost. f32 has over two bits
+// more than either half, so the second rounding sees on which side of a tie the exact value lies.
 #include "codegen/llvm/emit_family.h"
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +22,8 @@ LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     return LLVMBuildFPExt(e->builder, v_half, f32, "wide");
 }
 
-// f32 to bf16 in integers on every target: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat type
-// is a source of double roundings.
+// f32 to bf16 in integers on every target: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat
+// type is a source of double roundings.
 static LLVMValueRef float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef v_bits = l_float_bits(e, v_float);
@@ -73,7 +73,8 @@ LLVMValueRef lf_emit_double_to_half(lf_emit *e, lf_dtype d, LLVMValueRef v_doubl
 
 static LLVMValueRef int_to_real(lf_emit *e, lf_dtype from, lf_dtype real, LLVMValueRef v) {
     LLVMTypeRef type = l_real_type(e, real);
-    return lf_is_signed(from) ? LLVMBuildSIToFP(e->builder, v, type, "float") : LLVMBuildUIToFP(e->builder, v, type, "float");
+    return lf_is_signed(from) ? LLVMBuildSIToFP(e->builder, v, type, "float")
+                              : LLVMBuildUIToFP(e->builder, v, type, "float");
 }
 
 // A 64-bit integer to bf16. A double takes 53 bits at once; of larger ones the low 16 bits are folded into one sticky bit.
@@ -84,7 +85,8 @@ static LLVMValueRef long_to_bf16(lf_emit *e, lf_dtype from, LLVMValueRef v) {
     LLVMValueRef v_size = l_select(e, v_negative, LLVMBuildNeg(b, v, "minus"), v);
     LLVMValueRef v_big = l_icmp(e, LLVMIntUGT, v_size, l_int(e, 64, UINT32_MAX));
     LLVMValueRef v_lost = l_icmp(e, LLVMIntNE, l_and(e, v_size, l_int(e, 64, 0xffff)), v_zero);
-    LLVMValueRef v_high = l_or(e, LLVMBuildLShr(b, v_size, v_16, "high"), LLVMBuildZExt(b, v_lost, l_int_type(e, 64), "sticky"));
+    LLVMValueRef v_high =
+        l_or(e, LLVMBuildLShr(b, v_size, v_16, "high"), LLVMBuildZExt(b, v_lost, l_int_type(e, 64), "sticky"));
     LLVMValueRef v_few = LLVMBuildSIToFP(b, l_select(e, v_big, v_high, v_size), l_real_type(e, LF_F64), "few");
     LLVMValueRef v_scale = l_select(e, v_big, l_number(e, LF_F64, 65536), l_number(e, LF_F64, 1));
     LLVMValueRef v_half = lf_emit_double_to_half(e, LF_BF16, LLVMBuildFMul(b, v_few, v_scale, "size"));
@@ -124,8 +126,7 @@ static LLVMValueRef real_to_real(lf_emit *e, lf_dtype from, lf_dtype to, LLVMVal
 }
 
 static LLVMValueRef to_bool(lf_emit *e, lf_dtype from, lf_register v) {
-    if (lf_is_complex(from))
-        return l_or(e, l_fcmp_const(e, LLVMRealUNE, v.re, 0), l_fcmp_const(e, LLVMRealUNE, v.im, 0));
+    if (lf_is_complex(from)) return l_or(e, l_fcmp_const(e, LLVMRealUNE, v.re, 0), l_fcmp_const(e, LLVMRealUNE, v.im, 0));
     if (lf_is_half(from)) return l_icmp_const(e, LLVMIntNE, l_and(e, v.re, l_int(e, 16, 0x7fff)), 0);
     return lf_is_float(from) ? l_fcmp_const(e, LLVMRealUNE, v.re, 0) : l_icmp_const(e, LLVMIntNE, v.re, 0);
 }
@@ -155,9 +156,11 @@ lf_register lf_emit_cast(lf_emit *e, lf_dtype from, lf_dtype to, lf_register val
     return l_pair(v_re, lf_is_complex(from) ? convert(e, from_part, to_part, value.im) : l_number(e, to, 0));
 }
 
-lf_register lf_emit_cast_op(lf_emit *e, const lf_elem *x, const lf_register *v) { return lf_emit_cast(e, x->in[0], x->out, v[0]); }
+lf_register lf_emit_cast_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
+    return lf_emit_cast(e, x->in[0], x->out, v[0]);
+}
 
-// ---- bitcast -----------------------------------------------------------------------------------------------------------
+// ---- bitcast --------------------------------------------------------------------------------------------------------
 static LLVMValueRef canonical_part(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     if (lf_is_half(d)) {
         uint64_t infinity = d == LF_F16 ? 0x7c00 : 0x7f80;

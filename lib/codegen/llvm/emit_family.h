@@ -1,5 +1,5 @@
-// One function a family of elementwise ops; the names come from the op table, so a family without its function does not link.
-// (The suffix keeps lf_emit_cast_op, the op, apart from lf_emit_cast, the conversion.) Private to the emit*.c files.
+// One function a family of elementwise ops; the names come from the op table, so a family without its function does not
+// link. (The suffix keeps lf_emit_cast_op, the op, apart from lf_emit_cast, the conversion.) Private to the emit*.c files.
 #ifndef LF_CODEGEN_LLVM_EMIT_FAMILY_H
 #define LF_CODEGEN_LLVM_EMIT_FAMILY_H
 #include "codegen/llvm/emit_build.h"
@@ -7,12 +7,12 @@
 // An op as the families see it; made from a graph op or from an opcode and a dtype.
 typedef struct lf_elem {
     lf_opcode code;
-    unsigned n;             // operands
-    lf_dtype in[4];         // dtype of each operand; that of operand 0 for an omitted one
+    unsigned n;     // operands
+    lf_dtype in[4]; // dtype of each operand; that of operand 0 for an omitted one
     lf_dtype out;
-    bool flag;              // gelu: the tanh form
-    double number;          // slope, alpha
-    const lf_value *const *values;  // operands in the graph, or NULL
+    bool flag;                     // gelu: the tanh form
+    double number;                 // slope, alpha
+    const lf_value *const *values; // operands in the graph, or NULL
 } lf_elem;
 
 typedef lf_register lf_emit_family(lf_emit *e, const lf_elem *x, const lf_register *v);
@@ -27,7 +27,7 @@ static inline LLVMValueRef l_operand(lf_emit *e, const lf_elem *x, const lf_regi
     return lf_emit_widen(e, x->in[i], v[i].re);
 }
 
-// ---- single steps that several families use -------------------------------------------------------------------------------
+// ---- single steps that several families use -------------------------------------------------------------------------
 // min, max, fmin, fmax of two floats or doubles.
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b);
 // ceil, floor, trunc, round of a float or double.
@@ -36,8 +36,8 @@ lf_register lf_emit_complex_arith(lf_emit *e, lf_opcode code, lf_dtype part, lf_
 lf_register lf_emit_minmax(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b);
 LLVMValueRef lf_emit_compare(lf_emit *e, lf_opcode code, lf_dtype da, lf_register a, lf_dtype db, lf_register b);
 
-// Whether the bits of a NaN in this value come, or may come, from memory unchanged (moves, selects, shape ops), so that a bitcast
-// must show them; else it was computed, and shows as the canonical NaN.
+// Whether the bits of a NaN in this value come, or may come, from memory unchanged (moves, selects, shape ops), so that a
+// bitcast must show them; else it was computed, and shows as the canonical NaN.
 bool lf_emit_keeps_bits(const lf_value *value);
 // The element with every NaN replaced by the canonical one.
 lf_register lf_emit_canonical(lf_emit *e, lf_dtype d, lf_register v);

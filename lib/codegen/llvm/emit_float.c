@@ -2,7 +2,7 @@
 // Does not belong here: arithmetic and functions (emit_math.c).
 #include "codegen/llvm/emit_family.h"
 
-// ---- rounding to integers ----------------------------------------------------------------------------------------------
+// ---- rounding to integers -------------------------------------------------------------------------------------------
 // |x| to the nearest integer, ties to even, by adding and taking away 2^23 (2^52), where the unit is 1. Larger ones are
 // integers already. llvm.roundeven and llvm.floor would be calls of libm on x86 before SSE4.1.
 static LLVMValueRef nearest_magnitude(lf_emit *e, LLVMValueRef v_size) {
@@ -17,9 +17,11 @@ static LLVMValueRef with_sign_of(lf_emit *e, LLVMValueRef v_size, LLVMValueRef v
 }
 
 LLVMValueRef lf_emit_float_rounding(lf_emit *e, lf_opcode code, LLVMValueRef a) {
-    if (e->target == LF_EMIT_NVPTX || e->has_half) {  // F16C implies SSE4.1
-        const char *name = code == LF_OP_CEIL ? "llvm.ceil" : code == LF_OP_FLOOR ? "llvm.floor"
-                           : code == LF_OP_TRUNC ? "llvm.trunc" : "llvm.roundeven";
+    if (e->target == LF_EMIT_NVPTX || e->has_half) { // F16C implies SSE4.1
+        const char *name = code == LF_OP_CEIL    ? "llvm.ceil"
+                           : code == LF_OP_FLOOR ? "llvm.floor"
+                           : code == LF_OP_TRUNC ? "llvm.trunc"
+                                                 : "llvm.roundeven";
         return l_intrinsic1(e, name, a);
     }
     LLVMValueRef v_size = l_fabs(e, a), v_near = nearest_magnitude(e, v_size);
@@ -45,10 +47,12 @@ lf_register lf_emit_rounding_op(lf_emit *e, const lf_elem *x, const lf_register 
     return l_register(lf_emit_narrow_exact(e, d, x->code == LF_OP_FRAC ? l_fsub(e, a, v_whole) : v_whole));
 }
 
-// ---- minima and maxima -------------------------------------------------------------------------------------------------
+// ---- minima and maxima ----------------------------------------------------------------------------------------------
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
-    const char *name = code == LF_OP_MIN ? "llvm.minimum" : code == LF_OP_MAX ? "llvm.maximum"
-                       : code == LF_OP_FMIN ? "llvm.minimumnum" : "llvm.maximumnum";
+    const char *name = code == LF_OP_MIN    ? "llvm.minimum"
+                       : code == LF_OP_MAX  ? "llvm.maximum"
+                       : code == LF_OP_FMIN ? "llvm.minimumnum"
+                                            : "llvm.maximumnum";
     return l_intrinsic2(e, name, a, b);
 }
 
@@ -88,7 +92,7 @@ lf_register lf_emit_threshold_op(lf_emit *e, const lf_elem *x, const lf_register
     return l_register(l_select(e, lf_emit_compare(e, LF_OP_LE, d, v[0], d, v[1]), v[2].re, v[0].re));
 }
 
-// ---- signs ---------------------------------------------------------------------------------------------------------------
+// ---- signs ----------------------------------------------------------------------------------------------------------
 static LLVMValueRef negate(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     if (lf_is_half(d)) return l_xor(e, v, l_int(e, 16, 0x8000));
     return lf_is_integer(d) ? LLVMBuildNeg(e->builder, v, "minus") : LLVMBuildFNeg(e->builder, v, "minus");
@@ -127,7 +131,7 @@ lf_register lf_emit_sign_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
     return l_register(l_select(e, l_icmp(e, LLVMIntSLT, v[0].re, v_zero), l_int_like(e, v_zero, UINT64_MAX), v_sign));
 }
 
-// ---- bits ------------------------------------------------------------------------------------------------------------------
+// ---- bits -----------------------------------------------------------------------------------------------------------
 typedef struct float_shape {
     unsigned bits;
     uint64_t sign, infinity, quiet;

@@ -2,7 +2,7 @@
 // Nothing here traps or is undefined for any operand.
 #include "codegen/llvm/emit_family.h"
 
-// ---- comparisons -------------------------------------------------------------------------------------------------------
+// ---- comparisons ----------------------------------------------------------------------------------------------------
 // Ordered but for ne, so that a NaN is unequal to all and else compares false.
 static LLVMRealPredicate float_predicate_of(lf_opcode code) {
     static const LLVMRealPredicate p[LF_OP_COUNT] = {[LF_OP_EQ] = LLVMRealOEQ, [LF_OP_NE] = LLVMRealUNE,
@@ -58,9 +58,9 @@ lf_register lf_emit_compare_op(lf_emit *e, const lf_elem *x, const lf_register *
     return l_register(lf_emit_compare(e, x->code, x->in[0], v[0], x->in[1], v[1]));
 }
 
-// ---- selection ---------------------------------------------------------------------------------------------------------
-// A NaN that a select hands on keeps its bits. Where one side is computed and the other comes from memory, the result counts as
-// the latter, so the computed side's NaNs are made canonical here.
+// ---- selection ------------------------------------------------------------------------------------------------------
+// A NaN that a select hands on keeps its bits. Where one side is computed and the other comes from memory, the result counts
+// as the latter, so the computed side's NaNs are made canonical here.
 static lf_register selected(lf_emit *e, const lf_elem *x, const lf_register *v, unsigned i) {
     if (!x->values || lf_dtype_category(x->out) < LF_CATEGORY_FLOAT) return v[i];
     if (lf_emit_keeps_bits(x->values[i]) || !lf_emit_keeps_bits(x->values[3 - i])) return v[i];
@@ -76,8 +76,8 @@ lf_register lf_emit_select_op(lf_emit *e, const lf_elem *x, const lf_register *v
 enum { MOST_VISITS = 64 };
 
 static bool is_move(lf_opcode code) {
-    return code == LF_OP_SELECT || code == LF_OP_REAL || code == LF_OP_IMAG || code == LF_OP_CONJ || code == LF_OP_COMPLEX || code == LF_OP_ITEM ||
-           code == LF_OP_SCALAR_TENSOR;
+    return code == LF_OP_SELECT || code == LF_OP_REAL || code == LF_OP_IMAG || code == LF_OP_CONJ || code == LF_OP_COMPLEX ||
+           code == LF_OP_ITEM || code == LF_OP_SCALAR_TENSOR;
 }
 
 bool lf_emit_keeps_bits(const lf_value *value) {
@@ -88,10 +88,12 @@ bool lf_emit_keeps_bits(const lf_value *value) {
     for (unsigned visits = 0; n > 0 && visits < MOST_VISITS; visits++) {
         const lf_op *op = left[--n]->def;
         lf_op_kind kind = lf_op_info_of(op->code)->kind;
-        if (op->code == LF_OP_BITCAST || op->code == LF_OP_PARAM || op->code == LF_OP_CONST || op->code == LF_OP_TENSOR) return true;
-        bool moves = is_move(op->code) || kind == LF_KIND_VIEW || op->code == LF_OP_SORT || op->code == LF_OP_TOPK ||
-                     op->code == LF_OP_SCATTER ||
-                     (kind == LF_KIND_INDEXED && op->code != LF_OP_IOTA && op->code != LF_OP_UNIFORM && op->code != LF_OP_NORMAL);
+        if (op->code == LF_OP_BITCAST || op->code == LF_OP_PARAM || op->code == LF_OP_CONST || op->code == LF_OP_TENSOR)
+            return true;
+        bool moves =
+            is_move(op->code) || kind == LF_KIND_VIEW || op->code == LF_OP_SORT || op->code == LF_OP_TOPK ||
+            op->code == LF_OP_SCATTER ||
+            (kind == LF_KIND_INDEXED && op->code != LF_OP_IOTA && op->code != LF_OP_UNIFORM && op->code != LF_OP_NORMAL);
         if (!moves) continue;
         for (unsigned i = op->code == LF_OP_SELECT; i < op->n_operands; i++) {
             const lf_value *v = op->operands[i];
@@ -101,7 +103,7 @@ bool lf_emit_keeps_bits(const lf_value *value) {
     return false;
 }
 
-// ---- bits and truth ------------------------------------------------------------------------------------------------------
+// ---- bits and truth -------------------------------------------------------------------------------------------------
 lf_register lf_emit_bitwise_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     if (x->in[0] >= LF_F16) return lf_emit_refuse(e, x);
     switch (x->code) {
@@ -119,13 +121,14 @@ lf_register lf_emit_logical_op(lf_emit *e, const lf_elem *x, const lf_register *
     return l_register(x->code == LF_OP_LAND ? l_and(e, a, b) : l_or(e, a, b));
 }
 
-// A 64-bit count on NVPTX as 32 bits, saturating. LLVM 22 turns `select (c < 64), (shl x, c), 0` into a bare shl, which saturates
-// its count in PTX, after cutting c to 32 bits: a count of 2^32 then shifts by 0. Only what LLVM cannot see through is safe, or a
-// guard of the program's own brings the pattern back.
+// A 64-bit count on NVPTX as 32 bits, saturating. LLVM 22 turns `select (c < 64), (shl x, c), 0` into a bare shl, which
+// saturates its count in PTX, after cutting c to 32 bits: a count of 2^32 then shifts by 0. Only what LLVM cannot see
+// through is safe, or a guard of the program's own brings the pattern back.
 static LLVMValueRef short_count(lf_emit *e, LLVMValueRef v_count) {
     static const char code[] = "cvt.sat.u32.u64 $0, $1;", constraints[] = "=r,l";
     LLVMTypeRef i64 = l_int_type(e, 64), type = LLVMFunctionType(l_int_type(e, 32), &i64, 1, 0);
-    LLVMValueRef v_asm = LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef v_asm =
+        LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
     return LLVMBuildCall2(e->builder, type, v_asm, &v_count, 1, "count");
 }
 
@@ -152,7 +155,7 @@ lf_register lf_emit_shift_op(lf_emit *e, const lf_elem *x, const lf_register *v)
     return l_register(l_select(e, v_inside, v_shifted, l_int(e, bits, 0)));
 }
 
-// ---- gcd and pow -----------------------------------------------------------------------------------------------------------
+// ---- gcd and pow ----------------------------------------------------------------------------------------------------
 static LLVMValueRef magnitude(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     if (!lf_is_signed(d)) return v;
     return l_select(e, l_icmp_const(e, LLVMIntSLT, v, 0), LLVMBuildNeg(e->builder, v, "minus"), v);
@@ -166,7 +169,8 @@ lf_register lf_emit_gcd_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     LLVMTypeRef type = l_int_type(e, l_bits(d));
     LLVMValueRef v_first[] = {magnitude(e, d, v[0].re), magnitude(e, d, v[1].re)};
     LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b);
-    LLVMBasicBlockRef b_test = lf_emit_block(e, "gcd.test"), b_step = lf_emit_block(e, "gcd.step"), b_done = lf_emit_block(e, "gcd.done");
+    LLVMBasicBlockRef b_test = lf_emit_block(e, "gcd.test"), b_step = lf_emit_block(e, "gcd.step"),
+                      b_done = lf_emit_block(e, "gcd.done");
     LLVMBuildBr(b, b_test);
     LLVMPositionBuilderAtEnd(b, b_test);
     LLVMValueRef v_a = LLVMBuildPhi(b, type, "a"), v_b = LLVMBuildPhi(b, type, "b");
@@ -185,16 +189,19 @@ lf_register lf_emit_gcd_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
 static LLVMValueRef int_pow(lf_emit *e, lf_dtype d, LLVMValueRef v_base, LLVMValueRef v_exponent) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef type = l_int_type(e, l_bits(d));
-    LLVMValueRef v_zero = l_int_like(e, v_base, 0), v_one = l_int_like(e, v_base, 1), v_all = l_int_like(e, v_base, UINT64_MAX);
+    LLVMValueRef v_zero = l_int_like(e, v_base, 0), v_one = l_int_like(e, v_base, 1),
+                 v_all = l_int_like(e, v_base, UINT64_MAX);
     LLVMValueRef v_negative = lf_is_signed(d) ? l_icmp(e, LLVMIntSLT, v_exponent, v_zero) : NULL;
     // A negative exponent is replaced by its lowest bit, with which the loop gives what -1 needs.
     LLVMValueRef v_lowest = l_and(e, v_exponent, v_one);
     LLVMValueRef v_times = v_negative ? l_select(e, v_negative, v_lowest, v_exponent) : v_exponent;
     LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b);
-    LLVMBasicBlockRef b_test = lf_emit_block(e, "pow.test"), b_step = lf_emit_block(e, "pow.step"), b_done = lf_emit_block(e, "pow.done");
+    LLVMBasicBlockRef b_test = lf_emit_block(e, "pow.test"), b_step = lf_emit_block(e, "pow.step"),
+                      b_done = lf_emit_block(e, "pow.done");
     LLVMBuildBr(b, b_test);
     LLVMPositionBuilderAtEnd(b, b_test);
-    LLVMValueRef v_power = LLVMBuildPhi(b, type, "power"), v_square = LLVMBuildPhi(b, type, "square"), v_left = LLVMBuildPhi(b, type, "left");
+    LLVMValueRef v_power = LLVMBuildPhi(b, type, "power"), v_square = LLVMBuildPhi(b, type, "square"),
+                 v_left = LLVMBuildPhi(b, type, "left");
     LLVMBuildCondBr(b, l_icmp(e, LLVMIntNE, v_left, v_zero), b_step, b_done);
     LLVMPositionBuilderAtEnd(b, b_step);
     LLVMValueRef v_odd = l_icmp(e, LLVMIntNE, l_and(e, v_left, v_one), v_zero);

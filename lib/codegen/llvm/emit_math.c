@@ -1,8 +1,9 @@
-// Families that compute: arithmetic, roots, functions, activations, and the ops made of several steps. Every step is rounded in the
-// type computed in (f32 for the halves), the result once more to its dtype, exactly as the formulas of the language read.
+// Families that compute: arithmetic, roots, functions, activations, and the ops made of several steps. Every step is rounded
+// in the type computed in (f32 for the halves), the result once more to its dtype, exactly as the formulas of the language
+// read.
 #include "codegen/llvm/emit_family.h"
 
-// ---- arithmetic --------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 static LLVMValueRef int_arith(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
     if (code == LF_OP_ADD) return LLVMBuildAdd(e->builder, a, b, "sum");
     return code == LF_OP_SUB ? LLVMBuildSub(e->builder, a, b, "difference") : LLVMBuildMul(e->builder, a, b, "product");
@@ -30,9 +31,9 @@ lf_register lf_emit_arith_op(lf_emit *e, const lf_elem *x, const lf_register *v)
     return l_register(int_arith(e, x->code, v[0].re, v[1].re));
 }
 
-// ---- fma -----------------------------------------------------------------------------------------------------------------
-// Halves: the product of two is exact in a double, the sum is brought to odd by its error (Knuth's two-sum, exact), and the one
-// rounding to the half then is that of the exact value. No relaxed steps: the error is the point.
+// ---- fma ------------------------------------------------------------------------------------------------------------
+// Halves: the product of two is exact in a double, the sum is brought to odd by its error (Knuth's two-sum, exact), and the
+// one rounding to the half then is that of the exact value. No relaxed steps: the error is the point.
 static LLVMValueRef half_fma(lf_emit *e, lf_dtype d, const LLVMValueRef v[3]) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef f64 = l_real_type(e, LF_F64);
@@ -55,7 +56,7 @@ lf_register lf_emit_fma_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     return l_register(lf_emit_narrow(e, d, l_fma(e, w[0], w[1], w[2])));
 }
 
-// ---- functions -------------------------------------------------------------------------------------------------------------
+// ---- functions ------------------------------------------------------------------------------------------------------
 // 2^x by the device's instruction: 2 ulp, subnormal results kept.
 static LLVMValueRef fast_exp2(lf_emit *e, LLVMValueRef a) {
     LLVMValueRef v_power = l_intrinsic1(e, "llvm.exp2", a);
@@ -113,7 +114,8 @@ lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
     if (!lf_is_float(d)) return lf_emit_refuse(e, x);
     LLVMValueRef a = l_operand(e, x, v, 0);
     bool binary = x->code == LF_OP_ATAN2 || x->code == LF_OP_HYPOT;
-    LLVMValueRef r = binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
+    LLVMValueRef r =
+        binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
     return l_register(lf_emit_narrow(e, d, r));
 }
 
@@ -134,7 +136,7 @@ lf_register lf_emit_reciprocal_op(lf_emit *e, const lf_elem *x, const lf_registe
     return l_register(lf_emit_narrow(e, d, l_fdiv(e, l_number(e, d, 1), l_operand(e, x, v, 0))));
 }
 
-// ---- activations -----------------------------------------------------------------------------------------------------------
+// ---- activations ----------------------------------------------------------------------------------------------------
 static LLVMValueRef gelu(lf_emit *e, bool half, bool tanh_form, LLVMValueRef x) {
     if (!tanh_form) {
         LLVMValueRef v_minus = LLVMBuildFNeg(e->builder, x, "minus");
@@ -169,8 +171,9 @@ lf_register lf_emit_activation_op(lf_emit *e, const lf_elem *x, const lf_registe
     return l_register(lf_emit_narrow(e, d, r));
 }
 
-// ---- ldexp -----------------------------------------------------------------------------------------------------------------
-// A float exponent n is split into its nearest integer k and the rest; 2^rest is one function value (1 when n is an integer).
+// ---- ldexp ----------------------------------------------------------------------------------------------------------
+// A float exponent n is split into its nearest integer k and the rest; 2^rest is one function value (1 when n is an
+// integer).
 static LLVMValueRef ldexp_float(lf_emit *e, const lf_elem *x, LLVMValueRef v_double, LLVMValueRef v_n) {
     LLVMValueRef v_whole = lf_emit_float_rounding(e, LF_OP_ROUND, v_n);
     LLVMValueRef v_rest = LLVMBuildFSub(e->builder, v_n, v_whole, "rest");
@@ -193,7 +196,7 @@ lf_register lf_emit_ldexp_op(lf_emit *e, const lf_elem *x, const lf_register *v)
         return l_register(ldexp_float(e, x, v_double, lf_emit_cast(e, dn, LF_F64, v[1]).re));
     }
     LLVMValueRef v_n = lf_emit_cast(e, dn, LF_I64, v[1]).re;
-    if (dn == LF_U64) {  // beyond i64 it makes no difference how far
+    if (dn == LF_U64) { // beyond i64 it makes no difference how far
         LLVMValueRef v_wrapped = l_icmp_const(e, LLVMIntSLT, v_n, 0);
         v_n = l_select(e, v_wrapped, l_int(e, 64, INT64_MAX), v_n);
     }
@@ -201,7 +204,7 @@ lf_register lf_emit_ldexp_op(lf_emit *e, const lf_elem *x, const lf_register *v)
     return l_register(lf_emit_narrow(e, d, lf_emit_math(e, "ldexp", (LLVMValueRef[]){a, v_n}, 2)));
 }
 
-// ---- lerp, addcmul ---------------------------------------------------------------------------------------------------------
+// ---- lerp, addcmul --------------------------------------------------------------------------------------------------
 static lf_register complex_lerp(lf_emit *e, lf_dtype d, lf_register a, lf_register b, lf_register w) {
     lf_dtype part = lf_dtype_part(d);
     lf_register one = l_pair(l_number(e, d, 1), l_number(e, d, 0));
@@ -246,11 +249,12 @@ lf_register lf_emit_addcmul_op(lf_emit *e, const lf_elem *y, const lf_register *
     return l_register(lf_emit_narrow(e, d, l_fadd(e, x, l_fmul(e, l_fmul(e, s, a), b))));
 }
 
-// ---- parts of complex numbers ------------------------------------------------------------------------------------------------
+// ---- parts of complex numbers ---------------------------------------------------------------------------------------
 static LLVMValueRef angle(lf_emit *e, const lf_elem *x, lf_register v) {
     if (lf_is_complex(x->in[0])) return l_math2(e, "atan2", v.im, v.re);
     LLVMValueRef a = lf_emit_widen(e, x->out, lf_emit_cast(e, x->in[0], x->out, v).re);
-    LLVMValueRef v_angle = l_select(e, l_fcmp_const(e, LLVMRealOLT, a, 0), l_number_like(a, 3.14159265358979323846), l_number_like(a, 0));
+    LLVMValueRef v_angle =
+        l_select(e, l_fcmp_const(e, LLVMRealOLT, a, 0), l_number_like(a, 3.14159265358979323846), l_number_like(a, 0));
     return lf_emit_narrow(e, x->out, l_select(e, l_is_nan(e, a), a, v_angle));
 }
 
@@ -262,7 +266,7 @@ lf_register lf_emit_complex_part_op(lf_emit *e, const lf_elem *x, const lf_regis
     case LF_OP_IMAG: return is_complex ? l_register(v[0].im) : lf_emit_zero(e, d);
     case LF_OP_CONJ: return is_complex ? l_pair(v[0].re, LLVMBuildFNeg(e->builder, v[0].im, "minus")) : v[0];
     case LF_OP_ANGLE: return lf_is_float(x->out) ? l_register(angle(e, x, v[0])) : lf_emit_refuse(e, x);
-    default: {  // complex
+    default: { // complex
         if (!lf_is_complex(x->out) || is_complex) return lf_emit_refuse(e, x);
         lf_dtype part = lf_dtype_part(x->out);
         return l_pair(lf_emit_cast(e, d, part, v[0]).re, lf_emit_cast(e, x->in[1], part, v[1]).re);
