@@ -74,6 +74,10 @@ static lf_status outcome(const lfuser_completion *c) {
 lfuser_status lfuser_completion_query(lfuser_completion *c) {
     if (!c->event) return NULL;
     lf_status s = c->device->device->ops->event_query(c->event);
+    if (lf_status_code(s) == LF_NOT_READY) {
+        lf_status_destroy(s);
+        return lf_public(lf_error(&c->context->allocator, LF_NOT_READY, "the run has not completed yet"));
+    }
     return lf_public(s ? s : outcome(c));
 }
 
