@@ -141,6 +141,7 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
     uint8_t rows = bucket(1, l->rows), cols = bucket(1, l->cols);
     if (l->indexed) rows = l->rows, cols = l->cols;
     out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 0};
+    if (type != LF_DEVICE_CPU && l->cols) out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 1};
     out[n++] = lf_launch_general_class(l, type);
     return n;
 }

@@ -208,6 +208,10 @@ LFUSER_API lfuser_status lfuser_fusion_compile(lfuser_fusion *fusion, lfuser_dev
 // Waits for the executable's runs.
 LFUSER_API void lfuser_executable_destroy(lfuser_executable *executable);
 
+// Compiles and loads the kernels that contiguous tensors need, and the general ones that take any shape and strides, so that no
+// run of those classes compiles or loads anything: loading code on a CUDA device can wait for whatever runs there. Since 0.1.
+LFUSER_API lfuser_status lfuser_executable_prepare(lfuser_executable *executable) LFUSER_MUST_USE;
+
 typedef enum lfuser_kind {
     LFUSER_SCALAR = 0,        // host scalar: there when the run call returns
     LFUSER_PENDING = 1,       // scalar delivered by the device (outputs only)

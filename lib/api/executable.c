@@ -212,6 +212,20 @@ void lfuser_executable_destroy(lfuser_executable *e) {
     lf_free(&e->context->allocator, e);
 }
 
+lfuser_status lfuser_executable_prepare(lfuser_executable *e) {
+    if (!e) return lf_public(invalid(NULL, "lfuser_executable_prepare: executable is NULL"));
+    for (uint32_t i = 0; i < e->program->abi.n_launches; i++) {
+        lfuser_abi_class classes[LF_MAX_CLASSES];
+        uint32_t n = lf_launch_usual_classes(&e->program->abi.launches[i], e->device->device->type, classes);
+        for (uint32_t k = 0; k < n; k++) {
+            lf_variant *unused;
+            lf_status s = lf_executable_variant(e, i, classes[k], NULL, &unused);
+            if (s) return lf_public(s);
+        }
+    }
+    return NULL;
+}
+
 // ---- what it takes and gives ---------------------------------------------------------------------------------------------------------
 
 size_t lfuser_executable_n_params(const lfuser_executable *e) { return e->program->abi.n_params; }

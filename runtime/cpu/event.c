@@ -118,7 +118,7 @@ lf_status lf_cpu_event_query(lf_event *event) {
     pthread_mutex_lock(&e->lock);
     bool done = is_done(e->fence);
     pthread_mutex_unlock(&e->lock);
-    return done ? NULL : lf_error(event->device->allocator, LF_NOT_READY, "the event is pending");
+    return done ? NULL : lf_not_ready();
 }
 
 lf_status lf_cpu_event_wait(lf_event *event) {

@@ -128,7 +128,7 @@ lf_status lf_cpu_stream_query(lf_stream *stream) {
     lf_cpu_queue *q = lf_cpu_queue_of(stream);
     if (lf_cpu_forked(q->device)) return forked_state(q);
     if (atomic_load_explicit(&q->state, memory_order_acquire) == LF_CPU_IDLE) return NULL;
-    return lf_error(stream->device->allocator, LF_NOT_READY, "the stream has work left");
+    return lf_not_ready();
 }
 
 bool lf_cpu_stream_capturing(lf_stream *stream) {
