@@ -3,7 +3,8 @@
 
 usage: tally.py ctest JUNIT.xml | tally.py lit RESULTS.json
 
-A Check program counts by its checks, every other test as one.
+A Check program counts by its checks, a program that closes with "N passed, N failed" by that line, every other
+test as one.
 """
 import json
 import re
@@ -19,6 +20,10 @@ def ctest(path):
             bad = case.find("failure") is not None
             output = case.findtext("system-out") or ""
             checks = re.findall(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", output, re.M)
+            closing = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", output, re.M)
+            for ok, wrong, left in closing[-1:]:
+                checks.append((int(ok) + int(wrong), wrong, 0))
+                skipped += int(left or 0)
             total = sum(int(c) for c, _, _ in checks)
             wrong = sum(int(f) + int(e) for _, f, e in checks)
             if not checks:
