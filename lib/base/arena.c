@@ -36,7 +36,7 @@ static bool grow(lf_arena *arena, size_t need) {
 
 void *lf_arena_alloc(lf_arena *arena, size_t size) {
     if (size > SIZE_MAX / 2) return arena->failed = true, NULL;
-    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+    size = (size + !size + ALIGN - 1) / ALIGN * ALIGN; // nothing has an address too: NULL is a failure
     if ((size_t)(arena->end - arena->next) < size && !grow(arena, size)) return arena->failed = true, NULL;
     void *p = arena->next;
     arena->next += size;

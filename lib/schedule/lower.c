@@ -24,6 +24,7 @@ static void scope_of(lf_lowering *l, lf_stmt *s) {
         if (arg->level > s->level) s->level = arg->level;
     }
     if (s->kind == LF_STMT_INDEX) s->column = s->number >= l->loop->rows;
+    if (s->kind == LF_STMT_SCAN) s->column = true; // of one value many times too
     if (s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) {
         const lf_access *access = &l->accesses.data[s->number];
         for (unsigned a = l->loop->rows; a < l->loop->rows + l->loop->cols; a++) s->column |= access->strides[a] != NULL;
