@@ -80,7 +80,7 @@ static lf_status lower_sort(lf_lowering *l, const lf_op *op) {
     loop->keys[LF_SORT_COUNT] = lf_stmt_host(l, op->results[0].type.dims[op->axis]);
     for (uint32_t i = 0; i < l->group->n_roots && !l->status; i++) {
         const lf_root *root = &l->group->roots[i];
-        lf_stmt_id sorted = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SORTED, .dtype = root->value->type.dtype, .number = root->value->result,
+        lf_stmt_id sorted = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SORTED, .dtype = root->value->type.dtype, .number = lf_view_base(root->value)->result,
                                                      .guard = LF_NO_STMT, .column = true});
         LF_TRY(store_everywhere(l, root, sorted, space));
     }
