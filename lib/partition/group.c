@@ -91,18 +91,40 @@ static uint32_t own_cost(const lf_op *op) {
     return op->code < LF_OP_NEG || op->code == LF_OP_FLOORDIV || op->code == LF_OP_MOD || d == LF_C64 || d == LF_C128 ? 5 : 1;
 }
 
+enum { MAX_CANDIDATES = 8 };
+
+// The groups that make an op's operands. A cheap operand need not hold the op back: it can be recomputed in any group that comes
+// after what it reads; a dear one, and a reduction, must have been stored by an earlier group or be in the same one.
 typedef struct operands_summary {
     lf_partition *partition;
-    uint32_t last;              // last group that makes an operand, or LF_NO_GROUP
+    uint32_t groups[MAX_CANDIDATES], n;   // that make operands, latest first
+    uint32_t after;                       // the op's group must be at least the after-th (number + 1 >= after)
     uint32_t cost;
 } operands_summary;
+
+static void add_candidate(operands_summary *s, uint32_t group) {
+    uint32_t at = 0;
+    while (at < s->n && s->groups[at] > group) at++;
+    if (at < s->n && s->groups[at] == group) return;
+    if (s->n == MAX_CANDIDATES && at == s->n) return;
+    if (s->n < MAX_CANDIDATES) s->n++;
+    memmove(&s->groups[at + 1], &s->groups[at], (s->n - at - 1) * sizeof *s->groups);
+    s->groups[at] = group;
+}
+
+static bool is_cheap(const lf_partition *p, const lf_value *v) {
+    lf_op_kind kind = lf_op_info_of(v->def->code)->kind;
+    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && lf_node_of(p, v)->cost <= CHEAP;
+}
 
 static lf_status summarise_operand(void *context, lf_value *operand) {
     operands_summary *s = context;
     lf_value *base = lf_view_base(operand);
     const lf_node *node = lf_node_of(s->partition, base);
     if (node->group == LF_NO_GROUP) return NULL;
-    if (s->last == LF_NO_GROUP || node->group > s->last) s->last = node->group;
+    add_candidate(s, node->group);
+    uint32_t after = is_cheap(s->partition, base) ? node->after : node->group + 1;
+    if (after > s->after) s->after = after;
     s->cost += node->cost;
     if (s->cost > 1000) s->cost = 1000;
     return NULL;
@@ -169,8 +191,21 @@ static bool may_join(lf_partition *p, uint32_t number, const lf_op *op, lf_exten
     return !s && check.ok;
 }
 
+// One element of a row, picked by an index along the reduced axis: other columns of the same row can be recomputed, since what they
+// need of the row is known to every thread of it. (The loss picks the label's log-probability so.)
+static bool may_pick(lf_partition *p, uint32_t number, const lf_op *op, lf_extent_class *out_class) {
+    lf_group *group = p->groups[number];
+    if (op->code != LF_OP_GATHER && op->code != LF_OP_TAKE && op->code != LF_OP_INDEX) return false;
+    if (group->kind != LF_GROUP_ROWS || group->serial || group->n_nodes >= MAX_NODES || group->axes != 1u << op->axis) return false;
+    if (!lf_same_shape(&op->operands[0]->type, &group->shape) || !class_in_group(group, &op->results[0].type, out_class)) return false;
+    if (*out_class == LF_CLASS_FULL) return false;
+    point_check x = {p, group, number, LF_CLASS_FULL, true, false}, index = {p, group, number, *out_class, true, false};
+    return !check_point(&x, op->operands[0]) && x.ok && !check_point(&index, op->operands[1]) && index.ok;
+}
+
 // A reduction joins the group that makes its operand, which thereby becomes a group of rows.
-static bool may_reduce(lf_partition *p, uint32_t number, const lf_op *op) {
+static bool may_reduce(lf_partition *p, uint32_t number, const lf_op *op, lf_extent_class *out_class) {
+    *out_class = LF_CLASS_ROW;
     lf_group *group = p->groups[number];
     lf_value *x = op->operands[0];
     if (group->kind == LF_GROUP_WHOLE || group->serial || group->n_nodes >= MAX_NODES || !lf_same_shape(&x->type, &group->shape)) return false;
@@ -212,7 +247,7 @@ static lf_status new_group(lf_partition *p, lf_group_kind kind, const lf_type *s
     return NULL;
 }
 
-static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent_class cls, uint32_t cost) {
+static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent_class cls, uint32_t cost, uint32_t after) {
     lf_group *group = p->groups[number];
     if (group->n_nodes == group->capacity) {
         uint32_t capacity = group->capacity ? group->capacity * 2 : 8;
@@ -223,24 +258,29 @@ static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent
         group->capacity = capacity;
     }
     group->nodes[group->n_nodes++] = op;
-    for (unsigned r = 0; r < op->n_results; r++) p->nodes[op->results[r].id] = (lf_node){.group = number, .cost = cost, .cls = cls};
+    for (unsigned r = 0; r < op->n_results; r++) p->nodes[op->results[r].id] = (lf_node){.group = number, .cost = cost, .after = after, .cls = cls};
     return NULL;
 }
 
+typedef bool (*fits_group)(lf_partition *p, uint32_t number, const lf_op *op, lf_extent_class *out_class);
+
+// The latest group of an operand that takes the op; else one of the last groups, if it comes after all that the op reads.
+static uint32_t find_group(lf_partition *p, const lf_op *op, const operands_summary *s, fits_group fits, bool siblings, lf_extent_class *out_class) {
+    for (uint32_t i = 0; i < s->n && s->groups[i] + 1 >= s->after; i++)
+        if (fits(p, s->groups[i], op, out_class)) return s->groups[i];
+    for (uint32_t back = 1; siblings && back <= SIBLINGS && back + s->after <= p->n_groups; back++)
+        if (fits(p, p->n_groups - back, op, out_class)) return p->n_groups - back;
+    return LF_NO_GROUP;
+}
+
 static lf_status place_reduction(lf_partition *p, lf_op *op, const operands_summary *s) {
-    uint32_t number = LF_NO_GROUP;
-    if (s->last != LF_NO_GROUP) {
-        if (may_reduce(p, s->last, op)) number = s->last;
-    } else {
-        for (uint32_t back = 1; back <= SIBLINGS && back <= p->n_groups && number == LF_NO_GROUP; back++)
-            if (may_reduce(p, p->n_groups - back, op)) number = p->n_groups - back;
-    }
+    lf_extent_class cls = op->keepdim ? LF_CLASS_ROW_KEPT : LF_CLASS_ROW, unused;
+    uint32_t number = find_group(p, op, s, may_reduce, true, &unused);
     if (number == LF_NO_GROUP) LF_TRY(new_group(p, LF_GROUP_ROWS, &op->operands[0]->type, op->axes, &number));
     lf_group *group = p->groups[number];
     group->kind = LF_GROUP_ROWS;
     group->axes = op->axes;
-    lf_extent_class cls = op->keepdim ? LF_CLASS_ROW_KEPT : LF_CLASS_ROW;
-    return add_node(p, number, op, cls, 0);
+    return add_node(p, number, op, cls, 0, 0);
 }
 
 // A scan visits the columns of its rows in order. A matrix product is a sum over the last axis of [batch, m, n, k], which nobody
@@ -254,33 +294,30 @@ static lf_status place_whole(lf_partition *p, lf_op *op) {
             return lf_error_at(p->graph->allocator, LF_UNSUPPORTED, op->place, "matmul: a result of rank %u has no kernel, at most %u", shape.rank, LF_MAX_RANK - 1u);
         shape.dims[shape.rank++] = x->dims[x->rank - 1];
         LF_TRY(new_group(p, LF_GROUP_ROWS, &shape, 1u << (shape.rank - 1), &number));
-        return add_node(p, number, op, LF_CLASS_ROW, 0);
+        return add_node(p, number, op, LF_CLASS_ROW, 0, 0);
     }
     bool scan = op->code != LF_OP_SORT && op->code != LF_OP_TOPK && op->code != LF_OP_SCATTER;
     LF_TRY(new_group(p, scan ? LF_GROUP_ROWS : LF_GROUP_WHOLE, x, 1u << op->axis, &number));
     p->groups[number]->serial = scan;
-    return add_node(p, number, op, LF_CLASS_FULL, 0);
+    return add_node(p, number, op, LF_CLASS_FULL, 0, 0);
 }
 
 static lf_status place_op(lf_partition *p, lf_op *op) {
-    operands_summary s = {p, LF_NO_GROUP, own_cost(op)};
+    operands_summary s = {.partition = p, .cost = own_cost(op)};
     LF_TRY(lf_visit_operands(op, summarise_operand, &s));
     lf_op_kind kind = lf_op_info_of(op->code)->kind;
     if (kind == LF_KIND_REDUCE) return place_reduction(p, op, &s);
-    uint32_t number = LF_NO_GROUP;
-    lf_extent_class cls = LF_CLASS_FULL;
     if (kind == LF_KIND_WHOLE) return place_whole(p, op);
-    if (s.last != LF_NO_GROUP) {
-        if (kind == LF_KIND_ELEM && may_join(p, s.last, op, &cls)) number = s.last;
-    } else if (op->results[0].type.tensor) {
-        for (uint32_t back = 1; back <= SIBLINGS && back <= p->n_groups && number == LF_NO_GROUP; back++)
-            if (may_join(p, p->n_groups - back, op, &cls)) number = p->n_groups - back;
-    }
+    // An op that looks at indices reads its operands at other points: it begins a group, or joins one that makes none of them.
+    lf_extent_class cls = LF_CLASS_FULL;
+    uint32_t number = kind == LF_KIND_INDEXED ? find_group(p, op, &s, may_pick, false, &cls) : LF_NO_GROUP;
+    if (kind == LF_KIND_INDEXED) s.n = 0;
+    if (number == LF_NO_GROUP) number = find_group(p, op, &s, may_join, op->results[0].type.tensor, &cls);
     if (number == LF_NO_GROUP) {
         cls = LF_CLASS_FULL;
         LF_TRY(new_group(p, LF_GROUP_POINTWISE, &op->results[0].type, 0, &number));
     }
-    return add_node(p, number, op, cls, s.cost);
+    return add_node(p, number, op, cls, s.cost, s.after);
 }
 
 // ---- what crosses groups -----------------------------------------------------------------------------------------------------

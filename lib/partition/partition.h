@@ -48,6 +48,7 @@ typedef struct lf_group {
 typedef struct lf_node {
     uint32_t group;            // LF_NO_GROUP: not a node
     uint32_t cost;             // of recomputing it from stored values
+    uint32_t after;            // a kernel that recomputes it must come after this many groups
     lf_extent_class cls;
     bool stored;               // some other group reads it
     uint32_t last_reader;      // the last group that does

@@ -13,8 +13,8 @@ static void annotate(lf_kernel *k, LLVMValueRef v_branch, lf_loop_hint hint) {
     LLVMContextRef c = k->e->context;
     LLVMMetadataRef nodes[2] = {NULL, NULL}, self = LLVMTemporaryMDNode(c, NULL, 0);
     nodes[0] = self;
-    if (hint == LF_HINT_UNROLL) {
-        nodes[1] = text_node(k, "llvm.loop.unroll.full");
+    if (hint == LF_HINT_ROLLED) {
+        nodes[1] = text_node(k, "llvm.loop.unroll.disable");
     } else {
         LLVMMetadataRef pair[2] = {LLVMMDStringInContext2(c, "llvm.loop.parallel_accesses", 27), k->parallel_group};
         nodes[1] = LLVMMDNodeInContext2(c, pair, 2);

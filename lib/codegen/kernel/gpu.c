@@ -139,16 +139,16 @@ static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
     lf_split_index(k, v_linear, k->cols, lf_column_extent, k->v_column);
 }
 
-// One span of 1024 columns: the thread's lanes, combined into `partials`' counter. Columns past the end are neutral; the class says
-// that all lanes of a thread are inside or none is.
-static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes, LLVMValueRef v_base) {
+// One span of 1024 columns: the contributions of the thread's lanes, neutral past the end; the class says that all lanes of a thread
+// are inside or none is. They go through memory (registers, once LLVM has promoted it) because of the condition.
+static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_column = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
     for (unsigned i = 0; i < g->n; i++)
         for (unsigned lane = 0; lane < k->lanes; lane++) {
             const lf_stmt *s = &k->loop->stmts[g->ids[i]];
-            lf_partials_store(k, s, lanes[i], LLVMBuildAdd(b, v_base, lf_i64_const(k, lane), ""), lf_neutral(k, s), false);
+            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), lf_neutral(k, s), false);
         }
     lf_if_blocks inside;
     lf_if_begin(k, &inside, LLVMBuildICmp(b, LLVMIntSLT, v_column, g->v_columns, ""), "inside");
@@ -158,47 +158,82 @@ static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes, LLVMValu
         lf_emit_statement(k, s->args[0]);
         for (unsigned lane = 0; lane < k->lanes; lane++) {
             LLVMValueRef v_position = lane ? LLVMBuildAdd(b, v_column, lf_i64_const(k, lane), "") : v_column;
-            lf_partials_store(k, s, lanes[i], LLVMBuildAdd(b, v_base, lf_i64_const(k, lane), ""), lf_contribution(k, s, lane, v_position), false);
+            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), lf_contribution(k, s, lane, v_position), false);
         }
     }
     lf_emit_column_effects(k, g->pass);
     lf_if_end(k, &inside);
 }
 
+static void for_lanes(gpu *g, void (*each)(gpu *, const lf_stmt *, lf_partials to, lf_partials from, LLVMValueRef v_lane),
+                      lf_partials *to, lf_partials *from) {
+    for (unsigned i = 0; i < g->n; i++)
+        for (unsigned lane = 0; lane < g->k->lanes; lane++) each(g, &g->k->loop->stmts[g->ids[i]], to[i], from[i], lf_i64_const(g->k, lane));
+}
+
+static void move_lane(gpu *g, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
+    lf_partials_store(g->k, s, to, v_lane, lf_partials_load(g->k, s, from, v_lane, false), false);
+}
+
+// to = to + from, where `to` came first
+static void merge_lane(gpu *g, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
+    lf_partial low = lf_partials_load(g->k, s, to, v_lane, false), high = lf_partials_load(g->k, s, from, v_lane, false);
+    lf_partials_store(g->k, s, to, v_lane, lf_combine(g->k, s, low, high), false);
+}
+
+enum { SPAN_LEVELS = 3 };
+
+// Spans in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter: a sum waits at its level for its
+// partner. Levels are separate variables, not an array, so that all of it stays in registers; one copy of the body is enough.
+static void emit_spans(gpu *g, LLVMValueRef v_first, lf_partials *x, lf_partials level[SPAN_LEVELS + 1][MAX_REDUCTIONS]) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_one = lf_i64_const(k, 1);
+    lf_loop_blocks loop;
+    LLVMValueRef v_step = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, LF_SPANS), v_one, "span");
+    LLVMValueRef v_span = LLVMBuildOr(b, LLVMBuildShl(b, LLVMBuildAnd(b, v_step, v_one, ""), lf_i64_const(k, 2), ""),
+                                      LLVMBuildOr(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 2), ""), LLVMBuildLShr(b, v_step, lf_i64_const(k, 2), ""), ""), "");
+    emit_span(g, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_span, lf_i64_const(k, 10), ""), ""), x);
+    LLVMBasicBlockRef b_done = lf_block(k, "pushed");
+    for (unsigned l = 0; l < SPAN_LEVELS; l++) {
+        LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
+        LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_step, lf_i64_const(k, l), ""), v_one, "");
+        LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v_bit, lf_i64_const(k, 0), ""), b_wait, b_merge);
+        LLVMPositionBuilderAtEnd(b, b_wait);
+        for_lanes(g, move_lane, level[l], x);
+        LLVMBuildBr(b, b_done);
+        LLVMPositionBuilderAtEnd(b, b_merge);
+        for_lanes(g, merge_lane, level[l], x);
+        for_lanes(g, move_lane, x, level[l]);
+    }
+    for_lanes(g, move_lane, level[SPAN_LEVELS], x);
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_done);
+    lf_for_end(k, &loop, LF_HINT_ROLLED);  // eight copies would cost the registers that keep enough threads resident
+}
+
 static void emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
     gpu *g = context;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_one = lf_i64_const(k, 1), v_span_size = lf_i64_const(k, LF_SPAN);
-    lf_partials lanes[MAX_REDUCTIONS];
-    unsigned spans = k->cls.small ? 1 : LF_SPANS;
-    for (unsigned i = 0; i < g->n; i++) lanes[i] = lf_partials_alloca(k, &k->loop->stmts[g->ids[i]], spans * k->lanes, "lanes");
-    LLVMValueRef v_first = LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
+    lf_partials x[MAX_REDUCTIONS], level[SPAN_LEVELS + 1][MAX_REDUCTIONS], *result = x;
+    for (unsigned i = 0; i < g->n; i++) {
+        x[i] = lf_partials_alloca(k, &k->loop->stmts[g->ids[i]], k->lanes, "x");
+        for (unsigned l = 0; l <= SPAN_LEVELS && !k->cls.small; l++) level[l][i] = lf_partials_alloca(k, &k->loop->stmts[g->ids[i]], k->lanes, "level");
+    }
+    LLVMValueRef v_first = LLVMBuildMul(k->e->builder, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
     if (k->cls.small) {
-        emit_span(g, v_first, lanes, lf_i64_const(k, 0));
+        emit_span(g, v_first, x);
     } else {
-        // A short body is unrolled, so that the loads of eight spans are under way at once.
-        lf_loop_blocks loop;
-        LLVMValueRef v_span = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, LF_SPANS), v_one, "span");
-        emit_span(g, LLVMBuildAdd(b, v_first, LLVMBuildMul(b, v_span, v_span_size, ""), ""), lanes, LLVMBuildMul(b, v_span, lf_i64_const(k, k->lanes), ""));
-        lf_for_end(k, &loop, k->loop->n_stmts * k->lanes <= 160 ? LF_HINT_UNROLL : LF_HINT_NONE);
+        emit_spans(g, v_first, x, level);
+        result = level[SPAN_LEVELS];
     }
     for (unsigned i = 0; i < g->n; i++) {
         const lf_stmt *s = &k->loop->stmts[g->ids[i]];
         lf_partial lane_sum[LF_MAX_LANES];
-        for (unsigned lane = 0; lane < k->lanes; lane++) {
-            lf_partial x[LF_SPANS];
-            for (unsigned j = 0; j < spans; j++) x[j] = lf_partials_load(k, s, lanes[i], lf_i64_const(k, j * k->lanes + lane), false);
-            for (unsigned half = spans / 2; half; half /= 2)  // bits 12, 11, 10
-                for (unsigned j = 0; j < half; j++) x[j] = lf_combine(k, s, x[j], x[j + half]);
-            lane_sum[lane] = x[0];
-        }
+        for (unsigned lane = 0; lane < k->lanes; lane++) lane_sum[lane] = lf_partials_load(k, s, result[i], lf_i64_const(k, lane), false);
         for (unsigned width = k->lanes; width > 1; width /= 2)
             for (unsigned lane = 0; lane < width / 2; lane++) lane_sum[lane] = lf_combine(k, s, lane_sum[2 * lane], lane_sum[2 * lane + 1]);
         out[i] = lane_sum[0];
-        for (unsigned mask = 1; mask < WARP; mask *= 2) {
-            lf_partial other = shuffle_partial(k, out[i], mask);
-            out[i] = lf_combine(k, s, out[i], other);
-        }
+        for (unsigned mask = 1; mask < WARP; mask *= 2) out[i] = lf_combine(k, s, out[i], shuffle_partial(k, out[i], mask));
     }
     if (!k->cls.small) exchange_warps(g, out);
 }

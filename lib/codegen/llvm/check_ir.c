@@ -316,8 +316,7 @@ static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef op
     if (!c->l->emit.has_half) return "no half arithmetic";
     LLVMTypeRef from = element_of(operand);
     if (opcode == LLVMFPTrunc && LLVMGetTypeKind(from) == LLVMDoubleTypeKind) return "no conversion from f64 to half";
-    if ((opcode == LLVMSIToFP || opcode == LLVMUIToFP) && LLVMGetIntTypeWidth(from) > 16)
-        return "no conversion of a wide integer to half";
+    // Integers of any width may become halves: by way of f32, which rounds nothing that a half can hold.
     return NULL;
 }
 
