@@ -20,17 +20,14 @@ typedef struct run {
 
 static lf_status bad_argument(const run *r, uint32_t i, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static lf_status bad_argument(const run *r, uint32_t i, const char *format, ...) {
-    lf_text t;
-    lf_text_init(&t, r->a);
-    lf_text_put(&t, "@%s: argument %u (%%%s): %s", r->abi->name, i, r->abi->params[i].name ? r->abi->params[i].name : "?", format);
-    char *full;
-    lf_status s = lf_text_take(&t, &full);
-    if (s) return s;
+    // In two steps: a parameter's name after its '%' must not become part of the format.
+    const char *name = r->abi->params[i].name;
     va_list args;
     va_start(args, format);
-    s = lf_error_v(r->a, LF_INVALID_ARGUMENT, (lf_place){0}, full, args);
+    lf_status what = lf_error_v(r->a, LF_INVALID_ARGUMENT, (lf_place){0}, format, args);
     va_end(args);
-    lf_free(r->a, full);
+    lf_status s = lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: argument %u (%%%s): %s", r->abi->name, i, name ? name : "?", lf_status_message(what));
+    lf_status_destroy(what);
     return s;
 }
 
