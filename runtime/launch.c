@@ -105,7 +105,26 @@ static bool is_narrow(const lfuser_abi_launch *l, uint64_t *args, uint64_t total
     return true;
 }
 
-bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, lf_device_type type, uint64_t *args, lf_launch_plan *out) {
+// Along the last row axis each access is contiguous or constant.
+static bool is_outer(const lfuser_abi_launch *l, uint64_t *args) {
+    if (!l->rows) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        int64_t s = strides_of(l, args, i)[l->rows - 1];
+        if (s != 1 && s != 0) return false;
+    }
+    return true;
+}
+
+// Shapes of reductions; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
+static uint8_t choose_shape(const lfuser_abi_launch *l, uint64_t *args, const lf_launch_plan *plan, bool contiguous, uint32_t processors) {
+    if (plan->columns <= 32u * plan->cls.vector) return LFUSER_ABI_WARP;
+    if (!l->reduces) return LFUSER_ABI_BLOCK;
+    if (!contiguous && plan->items >= 32 && is_outer(l, args)) return LFUSER_ABI_OUTER;
+    if (plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK) return LFUSER_ABI_SPLIT;
+    return LFUSER_ABI_BLOCK;
+}
+
+bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args, lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
     int64_t *extents = (int64_t *)&args[l->extents_word];
     uint64_t rows = 1, columns = 1;
@@ -118,14 +137,16 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, lf_d
         out->cls.rows = bucket(merge_section(l, args, extents, 0, l->rows), l->rows);
         out->cls.cols = bucket(merge_section(l, args, extents, l->rows, l->cols), l->cols);
     }
-    if (type == LF_DEVICE_CPU) {
+    if (device->type == LF_DEVICE_CPU) {
         if (is_contiguous(l, args)) out->cls.vector = CPU_CONTIGUOUS;
         return true;
     }
     out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
-    if (lanes > 1 && is_contiguous(l, args) && is_aligned(l, args, extents, lanes)) out->cls.vector = (uint8_t)lanes;
-    if (l->cols) out->cls.small = columns <= 32u * out->cls.vector;
+    bool contiguous = is_contiguous(l, args);
+    if (lanes > 1 && contiguous && is_aligned(l, args, extents, lanes)) out->cls.vector = (uint8_t)lanes;
+    if (l->cols) out->cls.shape = choose_shape(l, args, out, contiguous, device->info.processors);
+    if (out->cls.shape == LFUSER_ABI_SPLIT) out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
     // Few classes: odd cases share the general code.
     if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
     return true;
@@ -141,7 +162,11 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
     uint8_t rows = bucket(1, l->rows), cols = bucket(1, l->cols);
     if (l->indexed) rows = l->rows, cols = l->cols;
     out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 0};
-    if (type != LF_DEVICE_CPU && l->cols) out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 1};
+    if (type != LF_DEVICE_CPU && l->cols) out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, LFUSER_ABI_WARP};
+    if (type != LF_DEVICE_CPU && l->reduces) {
+        out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, LFUSER_ABI_SPLIT};
+        if (l->rows) out[n++] = (lfuser_abi_class){rows, cols, 1, 0, LFUSER_ABI_OUTER};
+    }
     out[n++] = lf_launch_general_class(l, type);
     return n;
 }

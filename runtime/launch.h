@@ -11,17 +11,19 @@ typedef struct lf_launch_plan {
     lfuser_abi_class cls;
     uint64_t items;            // rows (pointwise: elements)
     uint64_t columns;          // a row; 1 for pointwise
+    uint64_t cells;            // SPLIT: rows times chunks, else 0
 } lf_launch_plan;
 
 // Reads the launch's argument block in `slots`, writes the block to launch with to `args` (n_args words). False: there is nothing
 // to do (an empty iteration space).
-bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, lf_device_type type, uint64_t *args, lf_launch_plan *out_plan);
+bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
+                         lf_launch_plan *out_plan);
 // The class that is right for every shape and stride: what to compile when nothing else is known.
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type);
 // Classes that contiguous tensors get, best first; returns how many were written (at most LF_MAX_CLASSES).
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out_classes);
 static inline uint32_t lf_class_key(lfuser_abi_class c) {
-    return (uint32_t)c.rows | (uint32_t)c.cols << 8 | (uint32_t)c.vector << 16 | (uint32_t)c.wide << 24 | (uint32_t)c.small << 25;
+    return (uint32_t)c.rows | (uint32_t)c.cols << 8 | (uint32_t)c.vector << 16 | (uint32_t)c.wide << 24 | (uint32_t)c.shape << 25;
 }
 // Elements that a GPU thread takes at once from memory of this element size.
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l);

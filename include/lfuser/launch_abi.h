@@ -74,11 +74,21 @@ typedef struct lfuser_abi_launch {
     uint32_t n_args;
     uint8_t rows, cols;       // axes
     bool indexed;             // the kernel looks at indices: axes must not be merged or reordered
+    bool reduces;             // one pass of reductions over the columns, and nothing written a column
+    uint32_t scratch_word;    // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
     uint32_t extents_word;    // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     const lfuser_abi_access *accesses;
     const char *name;         // for traces
 } lfuser_abi_launch;
+
+// How a GPU shares rows out among threads.
+typedef enum lfuser_abi_shape {
+    LFUSER_ABI_BLOCK = 0,     // a block a row
+    LFUSER_ABI_WARP = 1,      // a warp a row: at most 32 * vector columns
+    LFUSER_ABI_SPLIT = 2,     // a block a chunk of 8192 columns; the last one of a row combines them. Few, long rows
+    LFUSER_ABI_OUTER = 3      // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
+} lfuser_abi_shape;
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {
@@ -86,8 +96,12 @@ typedef struct lfuser_abi_class {
     uint8_t vector;           // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
                               // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
     uint8_t wide;             // 64-bit index arithmetic
-    uint8_t small;            // GPU rows: a row fits into one warp's registers (at most 32 * vector columns)
+    uint8_t shape;            // GPU rows: lfuser_abi_shape
 } lfuser_abi_class;
+
+// Scratch memory of a SPLIT launch: a counter a row (8 bytes, zeroed before the launch, rounded up to 256 bytes in all), then for
+// each reduction 32 bytes a row and chunk.
+enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 
 typedef struct lfuser_abi_program {
     uint32_t version;         // LFUSER_ABI_VERSION

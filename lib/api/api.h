@@ -109,6 +109,7 @@ struct lfuser_completion {
     lf_event *event;                     // owned
     lf_mailbox box;                      // value[0]: number of the op whose index was out of range
     lf_program *program;                 // borrowed from the executable
+    _Atomic bool read;                   // the caller has seen its error
     lf_count references;                 // the caller, and the executable's list
 };
 

@@ -71,6 +71,13 @@ static lf_status outcome(const lfuser_completion *c) {
                        lf_op_info_of(op->code)->name, name ? " giving %" : "", name ? name : "", (int)op->axis);
 }
 
+// The outcome for the caller, who is thereby told.
+static lfuser_status told(lfuser_completion *c, lf_status s) {
+    if (!s) s = outcome(c);
+    if (s) atomic_store(&c->read, true);
+    return lf_public(s);
+}
+
 lfuser_status lfuser_completion_query(lfuser_completion *c) {
     if (!c->event) return NULL;
     lf_status s = c->device->device->ops->event_query(c->event);
@@ -78,7 +85,7 @@ lfuser_status lfuser_completion_query(lfuser_completion *c) {
         lf_status_destroy(s);
         return lf_public(lf_error(&c->context->allocator, LF_NOT_READY, "the run has not completed yet"));
     }
-    return lf_public(s ? s : outcome(c));
+    return told(c, s);
 }
 
 static uint64_t now_ns(void) {
@@ -90,13 +97,10 @@ static uint64_t now_ns(void) {
 lfuser_status lfuser_completion_wait(lfuser_completion *c, uint64_t timeout_ns) {
     if (!c->event) return NULL;
     const lf_device_ops *ops = c->device->device->ops;
-    if (timeout_ns == UINT64_MAX) {
-        lf_status s = ops->event_wait(c->event);
-        return lf_public(s ? s : outcome(c));
-    }
+    if (timeout_ns == UINT64_MAX) return told(c, ops->event_wait(c->event));
     for (uint64_t start = now_ns();;) {
         lf_status s = ops->event_query(c->event);
-        if (lf_status_code(s) != LF_NOT_READY) return lf_public(s ? s : outcome(c));
+        if (lf_status_code(s) != LF_NOT_READY) return told(c, s);
         lf_status_destroy(s);
         if (now_ns() - start >= timeout_ns)
             return lf_public(lf_error(&c->context->allocator, LF_TIMEOUT, "the run did not complete within %llu ns", (unsigned long long)timeout_ns));
@@ -135,7 +139,7 @@ lf_status lf_executable_check_unread(lfuser_executable *e) {
             i++;
             continue;
         }
-        bool alone = atomic_load(&c->references) == 1;  // the caller has not kept it, so nobody will ask
+        bool alone = atomic_load(&c->references) == 1 && !atomic_load(&c->read);  // nobody has asked, and nobody will
         if (!s && alone) s = outcome(c);
         if (s && alone) lf_log_write(&e->context->log, LF_LOG_ERROR, "%s", lf_status_message(s));
         if (s && alone && !found) found = s;
@@ -151,7 +155,7 @@ void lf_executable_drop_unread(lfuser_executable *e) {
     for (size_t i = 0; i < e->unread.count; i++) {
         lfuser_completion *c = e->unread.data[i];
         lf_status s = outcome(c);
-        if (s && atomic_load(&c->references) == 1) lf_log_write(&e->context->log, LF_LOG_ERROR, "%s", lf_status_message(s));
+        if (s && atomic_load(&c->references) == 1 && !atomic_load(&c->read)) lf_log_write(&e->context->log, LF_LOG_ERROR, "%s", lf_status_message(s));
         lf_status_destroy(s);
         c->program = NULL;  // goes with the executable
         lfuser_completion_release(c);

@@ -302,12 +302,16 @@ static lf_status launch_all(run *r) {
         lf_planned *planned = &r->frame->planned[i];
         if (!planned->variant) continue;
         const lf_object *object = &planned->variant->object;
-        uint64_t items = planned->plan.items, columns = planned->plan.columns, a_block = object->rows_a_block ? object->rows_a_block : 1;
+        uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns, a_block = object->rows_a_block ? object->rows_a_block : 1;
         uint64_t grid = items / a_block + (items % a_block != 0);
         lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
                             .args_in_memory = l->n_args * 8u > 4000, .items = items,
                             .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
                             .block = object->block};
+        if (planned->plan.cells) {  // rows' counters of arrived chunks
+            void *counters = (void *)(uintptr_t)launch.args[l->scratch_word];
+            LF_TRY(e->device->device->ops->memory_fill(r->stream->stream, counters, 0, planned->plan.items * 8));
+        }
         LF_TRY(e->device->device->ops->launch(r->stream->stream, &launch));
     }
     return NULL;
@@ -321,7 +325,7 @@ static lf_status plan_launches(run *r) {
         lf_planned *planned = &r->frame->planned[i];
         planned->variant = NULL;
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
-        if (!lf_launch_plan_make(l, r->frame->slots, r->device->type, &r->frame->args[l->args_slot], &planned->plan)) continue;
+        if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
     }
     return NULL;

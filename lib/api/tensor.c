@@ -49,7 +49,7 @@ lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t ran
     for (uint32_t i = rank; i-- > 0;) {
         t->shape[i] = shape[i];
         t->strides[i] = (int64_t)elements;
-        overflow |= __builtin_mul_overflow(elements, (uint64_t)shape[i], &elements);
+        overflow |= __builtin_mul_overflow(elements, shape[i] ? (uint64_t)shape[i] : 1, &elements);  // strides of an empty one, too
     }
     size_t bytes = 0;
     overflow |= __builtin_mul_overflow(elements, (uint64_t)lf_dtype_bytes(dtype), &bytes) || bytes > INT64_MAX;

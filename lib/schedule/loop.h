@@ -14,7 +14,10 @@
 #include "ir/ir.h"
 #include <lfuser/launch_abi.h>
 
-enum { LF_MAX_AXES = 2 * LF_MAX_RANK };
+enum {
+    LF_MAX_AXES = 2 * LF_MAX_RANK,
+    LF_MAX_SPLIT = 6         // reductions of a kernel that may be split: their exchange must fit 48 KiB of shared memory
+};
 typedef uint32_t lf_stmt_id;                   // index into lf_loop.stmts
 #define LF_NO_STMT UINT32_MAX
 
@@ -99,6 +102,8 @@ typedef struct lf_loop {
     uint32_t extents_word, n_words;
     uint32_t error_word;             // word with the address of the index-error word, or LFUSER_ABI_NONE
     uint32_t workspace_word;         // SORT: word with the address of 16 bytes an element, else LFUSER_ABI_NONE
+    bool reduces;                    // one pass, of reductions and nothing written a column
+    uint32_t scratch_word;           // for SPLIT launches (launch_abi.h), or LFUSER_ABI_NONE
     const char *schedule;            // "pointwise", "rows"
 } lf_loop;
 

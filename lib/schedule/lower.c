@@ -410,6 +410,15 @@ static lf_status finish(lf_lowering *l) {
         if (in_pass && loop->cols && passes > loop->passes) loop->passes = passes;
     }
     if (l->group->kind != LF_GROUP_POINTWISE && loop->passes == 0) loop->passes = 1;
+    loop->reduces = loop->form == LF_LOOP_PLAIN && loop->passes == 1 && loop->cols;
+    unsigned reductions = 0;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) {
+        const lf_stmt *s = &loop->stmts[i];
+        reductions += s->kind == LF_STMT_REDUCE;
+        if (s->column && (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR)) loop->reduces = false;
+    }
+    loop->reduces &= reductions > 0 && reductions <= LF_MAX_SPLIT;
+    loop->scratch_word = loop->reduces ? word++ : LFUSER_ABI_NONE;
     loop->n_words = word;
     return NULL;
 }

@@ -168,13 +168,15 @@ uint32_t lf_planner_op_number(lf_planner *pl, const lf_op *op) {
     return lf_vec_push(&pl->index_ops, op) ? (uint32_t)pl->index_ops.count : 1;
 }
 
-// Bytes of a value, rounded up; saturating, so that an absurd size is refused by the allocation and never wraps.
-static lf_value *rounded_bytes(lf_graph *g, const lf_type *type, unsigned element) {
-    lf_value *bytes = lf_extent_mul(g, lf_numel_of(g, type), lf_const_int(g, element));
-    lf_value *most = lf_const_int(g, INT64_MAX - ALIGNMENT);
-    lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, bytes, most, NULL);
+static lf_value *round_up(lf_graph *g, lf_value *bytes) {
+    lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, bytes, lf_const_int(g, INT64_MAX - ALIGNMENT), NULL);
     lf_value *up = lf_scalar_op(g, LF_OP_ADD, LF_I64, capped, lf_const_int(g, ALIGNMENT - 1), NULL);
     return lf_scalar_op(g, LF_OP_AND, LF_I64, up, lf_const_int(g, -ALIGNMENT), NULL);
+}
+
+// Bytes of a value, rounded up; saturating, so that an absurd size is refused by the allocation and never wraps.
+static lf_value *rounded_bytes(lf_graph *g, const lf_type *type, unsigned element) {
+    return round_up(g, lf_extent_mul(g, lf_numel_of(g, type), lf_const_int(g, element)));
 }
 
 // Sizes add up, saturating like the products.
@@ -211,6 +213,27 @@ lf_status lf_planner_scratch(lf_planner *pl, const lf_type *type, lf_value **out
 
 // ---- launches ------------------------------------------------------------------------------------------------------------------
 
+static lf_value *product(lf_graph *g, lf_value *const *extents, unsigned n) {
+    lf_value *v = lf_const_int(g, 1);
+    for (unsigned i = 0; i < n; i++) v = lf_extent_mul(g, v, extents[i]);
+    return v;
+}
+
+// Scratch memory of a SPLIT launch (launch_abi.h), for the devices and shapes that use it: a two-thousandth of what is reduced.
+static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **out_address) {
+    lf_graph *g = pl->g;
+    unsigned reductions = 0;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) reductions += loop->stmts[i].kind == LF_STMT_REDUCE;
+    lf_value *rows = product(g, loop->extents, loop->rows), *columns = product(g, loop->extents + loop->rows, loop->cols);
+    lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, columns, lf_const_int(g, INT64_MAX - LFUSER_ABI_CHUNK), NULL);
+    lf_value *chunks = lf_scalar_op(g, LF_OP_CEILDIV, LF_I64, capped, lf_const_int(g, LFUSER_ABI_CHUNK), NULL);
+    lf_value *cells = lf_extent_mul(g, lf_extent_mul(g, rows, chunks), lf_const_int(g, (int64_t)LFUSER_ABI_PARTIAL_BYTES * reductions));
+    lf_value *bytes = add_bytes(g, round_up(g, lf_extent_mul(g, rows, lf_const_int(g, 8))), round_up(g, cells));
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->program->abi.workspace_slot), pl->workspace);
+    pl->workspace = add_bytes(g, pl->workspace, bytes);
+    return g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
 static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
                                 .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed || loop->form != LF_LOOP_PLAIN,
@@ -243,6 +266,13 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
         LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word, LF_PHASE_BIND));
     }
     if (loop->workspace_word != LFUSER_ABI_NONE) LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
+    launch.scratch_word = loop->scratch_word;
+    if (loop->reduces) {
+        lf_value *address;
+        launch.reduces = true;
+        LF_TRY(split_scratch(pl, loop, &address));
+        LF_TRY(add_store(pl, address, launch.args_slot + loop->scratch_word, LF_PHASE_BIND));
+    }
     launch.accesses = accesses;
     if (!lf_vec_push(&pl->launches, launch) || !lf_vec_push(&pl->kernels, loop)) return lf_out_of_memory();
     return NULL;

@@ -171,6 +171,7 @@ typedef struct stream {
     lf_partials result[MAX_REDUCTIONS];    // one element each
     lf_emit_chunk chunk;
     void *context;
+    LLVMValueRef v_columns;
     LLVMValueRef v_single;                 // the row is one chunk: leave the loops with its result
     LLVMBasicBlockRef b_done;
 } stream;
@@ -273,7 +274,7 @@ static LLVMValueRef groups_of(lf_kernel *k, LLVMValueRef v_count) {
 
 static void one_group(lf_kernel *k, stream *s, LLVMValueRef v_group) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_chunks = groups_of(k, lf_columns(k));
+    LLVMValueRef v_chunks = groups_of(k, s->v_columns);
     LLVMValueRef v_first = LLVMBuildShl(b, v_group, lf_i64_const(k, 13), "first"), v_rest = LLVMBuildSub(b, v_chunks, v_first, "");
     LLVMValueRef v_most = lf_i64_const(k, GROUP);
     LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_rest, v_most, ""), v_rest, v_most, "chunks");
@@ -283,7 +284,7 @@ static void one_group(lf_kernel *k, stream *s, LLVMValueRef v_group) {
 void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LLVMValueRef v_columns, lf_emit_chunk chunk,
                       void *context, lf_partial *out) {
     LLVMBuilderRef b = k->e->builder;
-    stream s = {.reductions = reductions, .n = n, .chunk = chunk, .context = context};
+    stream s = {.reductions = reductions, .n = n, .chunk = chunk, .context = context, .v_columns = v_columns};
     for (unsigned i = 0; i < n; i++) {
         s.result[i] = lf_partials_alloca(k, reduction(k, &s, i), 1, "result");
         for (unsigned level = 0; level < 2; level++)

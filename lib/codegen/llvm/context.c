@@ -35,6 +35,7 @@ lf_status lf_llvm_create(const lf_allocator *a, const lf_target *t, lf_llvm_use 
     e->target = target.kind == LF_TARGET_CUDA ? LF_EMIT_NVPTX : LF_EMIT_X86;
     e->fast = fast;
     e->has_half = facts.has_half;
+    e->has_bf16 = t->kind == LF_TARGET_CUDA && t->sm >= 80;
     e->allocator = a;
     e->context = LLVMContextCreate();
     p->diagnostics = (lf_llvm_diagnostics){.allocator = a, .status_slot = &e->status};

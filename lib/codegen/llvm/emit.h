@@ -15,6 +15,7 @@ typedef struct lf_emit {
     lf_emit_target target;
     bool fast;        // math=fast: contraction and approximate functions are allowed
     bool has_half;    // the target converts f32 <-> f16 in hardware (x86: F16C)
+    bool has_bf16;    // and f32 -> bf16 rightly (NVPTX from sm_80 on)
     lf_status status; // first failure, e.g. LF_UNSUPPORTED; owned by whoever owns the lf_emit
     const lf_allocator *allocator;
 } lf_emit;

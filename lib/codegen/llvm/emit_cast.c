@@ -22,10 +22,19 @@ LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     return LLVMBuildFPExt(e->builder, v_half, f32, "wide");
 }
 
-// f32 to bf16 in integers on every target: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat
-// type is a source of double roundings.
+static LLVMValueRef gpu_float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
+    static const char code[] = "cvt.rn.bf16.f32 $0, $1;", constraints[] = "=h,f";
+    LLVMTypeRef from = l_real_type(e, LF_F32), type = LLVMFunctionType(l_int_type(e, 16), &from, 1, 0);
+    LLVMValueRef v_asm =
+        LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(e->builder, type, v_asm, &v_float, 1, "bf16");
+}
+
+// f32 to bf16 in integers on most targets: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat
+// type is a source of double roundings. The GPU's own conversion is the same but for the bits of a NaN, which are nobody's.
 static LLVMValueRef float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
     LLVMBuilderRef b = e->builder;
+    if (e->has_bf16) return gpu_float_to_bf16(e, v_float);
     LLVMValueRef v_bits = l_float_bits(e, v_float);
     LLVMValueRef v_last = l_and(e, LLVMBuildLShr(b, v_bits, l_int(e, 32, 16), "high"), l_int(e, 32, 1));
     LLVMValueRef v_sum = LLVMBuildAdd(b, LLVMBuildAdd(b, v_bits, l_int(e, 32, 0x7fff), "up"), v_last, "rounded");
