@@ -3,7 +3,10 @@
 // the next five across a warp, the rest across the block's warps.
 #include "codegen/kernel/gpu.h"
 
-enum { SMALL_WARPS = 4 };
+enum {
+    SMALL_WARPS = 4,
+    SHORT_REDUCTIONS = 2, SHORT_BODY = 64   // what a chunk is written out eight times for: reductions, statements times lanes
+};
 
 static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP; }
 
@@ -180,6 +183,39 @@ static void emit_spans(gpu *g, LLVMValueRef v_first, lf_partials *x, lf_partials
     lf_for_end(k, &loop, LF_HINT_ROLLED);  // eight copies would cost the registers that keep enough threads resident
 }
 
+// A whole chunk without a condition: eight loads are under way before the first is needed. Only for short bodies, since it is eight
+// copies of them.
+static void emit_whole_chunk(gpu *g, LLVMValueRef v_first, lf_partials *sums) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_mine = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
+    lf_partial x[SHORT_REDUCTIONS][LF_SPANS][LF_MAX_LANES];
+    for (unsigned j = 0; j < LF_SPANS; j++) {
+        LLVMValueRef v_column = LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "");
+        at_column(k, v_column);
+        for (unsigned i = 0; i < g->n; i++) {
+            const lf_stmt *s = &k->loop->stmts[g->ids[i]];
+            lf_emit_statement(k, s->args[0]);
+            for (unsigned lane = 0; lane < k->lanes; lane++)
+                x[i][j][lane] = lf_contribution(k, s, lane, LLVMBuildAdd(b, v_column, lf_i64_const(k, lane), ""));
+        }
+    }
+    lf_kernel_forget_columns(k);
+    for (unsigned i = 0; i < g->n; i++) {
+        const lf_stmt *s = &k->loop->stmts[g->ids[i]];
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            for (unsigned half = LF_SPANS / 2; half; half /= 2)  // bits 12, 11, 10
+                for (unsigned j = 0; j < half; j++) x[i][j][lane] = lf_combine(k, s, x[i][j][lane], x[i][j + half][lane]);
+            lf_partials_store(k, s, sums[i], lf_i64_const(k, lane), x[i][0][lane], false);
+        }
+    }
+}
+
+static bool is_short(const gpu *g) {
+    const lf_loop *loop = g->k->loop;
+    return loop->reduces && !g->from && !is_warp(g->k) && g->n <= SHORT_REDUCTIONS && loop->n_stmts * g->k->lanes <= SHORT_BODY;
+}
+
 void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
     gpu *g = context;
     lf_partials x[LF_GPU_REDUCTIONS], level[SPAN_LEVELS + 1][LF_GPU_REDUCTIONS], *result = x;
@@ -190,6 +226,19 @@ void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_par
     LLVMValueRef v_first = LLVMBuildMul(k->e->builder, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
     if (is_warp(k)) {
         emit_span(g, v_first, x);
+    } else if (is_short(g)) {
+        LLVMBuilderRef b = k->e->builder;
+        LLVMValueRef v_left = LLVMBuildSub(b, g->v_columns, v_first, ""), v_chunk_size = lf_i64_const(k, LF_CHUNK);
+        LLVMBasicBlockRef b_whole = lf_block(k, "whole"), b_part = lf_block(k, "part"), b_done = lf_block(k, "summed");
+        LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSGE, v_left, v_chunk_size, ""), b_whole, b_part);
+        LLVMPositionBuilderAtEnd(b, b_whole);
+        emit_whole_chunk(g, v_first, level[SPAN_LEVELS]);
+        LLVMBuildBr(b, b_done);
+        LLVMPositionBuilderAtEnd(b, b_part);
+        emit_spans(g, v_first, x, level);
+        LLVMBuildBr(b, b_done);
+        LLVMPositionBuilderAtEnd(b, b_done);
+        result = level[SPAN_LEVELS];
     } else {
         emit_spans(g, v_first, x, level);
         result = level[SPAN_LEVELS];
