@@ -106,13 +106,24 @@ static void make_output(case_values *v, size_t k, const lf_array *want, const ca
 
 // ---- comparison ----------------------------------------------------------------------------------------------------------------
 
+static uint64_t bits_of(const void *value, unsigned bytes) {
+    uint8_t b;
+    uint16_t h;
+    uint32_t w;
+    uint64_t d;
+    switch (bytes) { // of known sizes: a copy of a size known only here is a call
+    case 1: return memcpy(&b, value, 1), b;
+    case 2: return memcpy(&h, value, 2), h;
+    case 4: return memcpy(&w, value, 4), w;
+    default: return memcpy(&d, value, 8), d;
+    }
+}
+
 static bool same_part(lfuser_dtype d, const void *a, const void *b) {
     static const uint64_t infinity[] = {
         [LFUSER_F16] = 0x7c00, [LFUSER_BF16] = 0x7f80, [LFUSER_F32] = 0x7f800000, [LFUSER_F64] = 0x7ff0000000000000};
-    uint64_t x = 0, y = 0;
-    unsigned bytes = lfuser_dtype_bytes(d);
-    memcpy(&x, a, bytes);
-    memcpy(&y, b, bytes);
+    unsigned bytes = lf_dtype_bytes((lf_dtype)d);
+    uint64_t x = bits_of(a, bytes), y = bits_of(b, bytes);
     if (x == y) return true;
     if (d < LFUSER_F16 || d > LFUSER_F64) return false;
     uint64_t magnitude = (1ull << (8 * bytes - 1)) - 1;
@@ -148,10 +159,21 @@ static void compare(const test_program *p, const case_options *o, size_t k, int6
                  (unsigned long long)g.word[0], w_text, (unsigned long long)w.word[0], describe(p, o, k));
 }
 
+typedef struct comparison {
+    const test_program *p;
+    const case_options *o;
+    size_t k;
+    lfuser_dtype dtype;
+    const char *want;
+    uint32_t bytes;
+} comparison;
+static void compare_one(void *context, int64_t number, unsigned char *element) {
+    const comparison *c = context;
+    compare(c->p, c->o, c->k, number, c->dtype, element, c->want + number * c->bytes);
+}
+
 static void check_tensor(const test_program *p, const case_options *o, size_t k, test_tensor *t, const lf_array *want) {
-    const char *data = want->data;
-    int64_t n = tensor_numel(t);
-    for (int64_t i = 0; i < n; i++) compare(p, o, k, i, t->dtype, tensor_element(t, i), data + i * t->bytes);
+    tensor_each(t, compare_one, &(comparison){p, o, k, t->dtype, want->data, t->bytes});
 }
 
 static void check_allocated(const test_program *p, const case_options *o, size_t k, lfuser_managed_tensor *m,
@@ -253,6 +275,8 @@ void check_case(const test_program *p, const case_options *o) {
 void check_layouts(const test_program *p, const int64_t *extents, size_t n_extents) {
     for (size_t e = 0; e < n_extents; e++) {
         for (unsigned in = 0; in < N_LAYOUTS; in++) {
+            if (extents[e] > 2000 && in != e % 2 && in != LAYOUT_GAPPED)
+                continue; // what is special about layouts shows in smaller ones
             case_options o = {.n = extents[e],
                               .in = (layout)in,
                               .given = (in + e) % 2,
@@ -262,8 +286,12 @@ void check_layouts(const test_program *p, const int64_t *extents, size_t n_exten
         }
         check_case(p, &(case_options){
                           .n = extents[e], .in = LAYOUT_DENSE, .in_step = 1, .given = true, .out = LAYOUT_ODD, .seed = 99});
-        check_case(
-            p, &(case_options){
-                   .n = extents[e], .in = LAYOUT_PERMUTED, .in_step = 5, .given = true, .out = LAYOUT_PERMUTED, .seed = 98});
+        if (extents[e] < 2000)
+            check_case(p, &(case_options){.n = extents[e],
+                                          .in = LAYOUT_PERMUTED,
+                                          .in_step = 5,
+                                          .given = true,
+                                          .out = LAYOUT_PERMUTED,
+                                          .seed = 98});
     }
 }

@@ -68,17 +68,40 @@ void *tensor_element(const test_tensor *t, int64_t number) {
     return t->host + at * t->bytes;
 }
 
+void tensor_each(const test_tensor *t, void (*visit)(void *context, int64_t number, unsigned char *element), void *context) {
+    int64_t index[LFUSER_MAX_RANK] = {0}, n = tensor_numel(t), step = (int64_t)t->bytes;
+    unsigned char *at = t->host + t->first * step;
+    for (int64_t i = 0; i < n; i++) {
+        visit(context, i, at);
+        for (uint32_t a = t->rank; a-- > 0;) {
+            at += t->strides[a] * step;
+            if (++index[a] < t->shape[a]) break;
+            at -= t->strides[a] * t->shape[a] * step;
+            index[a] = 0;
+        }
+    }
+}
+
+typedef struct guards {
+    const test_tensor *t;
+    unsigned char *mine;
+} guards;
+static void mark(void *context, int64_t number, unsigned char *element) {
+    guards *g = context;
+    (void)number;
+    g->mine[(element - g->t->host) / (int64_t)g->t->bytes] = 1;
+}
+
 void tensor_check_guards(const test_tensor *t, const char *what) {
-    unsigned char *mine = calloc((size_t)t->elements, 1);
-    int64_t n = tensor_numel(t);
-    for (int64_t i = 0; i < n; i++) mine[((unsigned char *)tensor_element(t, i) - t->host) / t->bytes] = 1;
+    guards g = {t, calloc((size_t)t->elements, 1)};
+    tensor_each(t, mark, &g);
     for (int64_t i = 0; i < t->elements; i++)
-        for (uint32_t b = 0; b < t->bytes && !mine[i]; b++)
+        for (uint32_t b = 0; b < t->bytes && !g.mine[i]; b++)
             if (t->host[i * t->bytes + b] != POISON)
                 ck_abort_msg(
                     "%s: element %lld of the storage (which begins at %lld) lies outside the tensor, but was written", what,
                     (long long)i, (long long)t->first);
-    free(mine);
+    free(g.mine);
 }
 
 void tensor_f32(test_tensor *t, uint32_t rank, const int64_t *shape, float start, float step) {
@@ -228,7 +251,15 @@ void fill_element(lfuser_dtype d, fill kind, uint64_t *state, void *out) {
     for (unsigned i = 0; i <= is_complex; i++) fill_part(part, kind, state, (char *)out + i * lfuser_dtype_bytes(part));
 }
 
-void tensor_fill(test_tensor *t, fill kind, uint64_t seed) {
-    int64_t n = tensor_numel(t);
-    for (int64_t i = 0; i < n; i++) fill_element(t->dtype, kind, &seed, tensor_element(t, i));
+typedef struct filler {
+    lfuser_dtype dtype;
+    fill kind;
+    uint64_t state;
+} filler;
+static void fill_one(void *context, int64_t number, unsigned char *element) {
+    filler *f = context;
+    (void)number;
+    fill_element(f->dtype, f->kind, &f->state, element);
 }
+
+void tensor_fill(test_tensor *t, fill kind, uint64_t seed) { tensor_each(t, fill_one, &(filler){t->dtype, kind, seed}); }

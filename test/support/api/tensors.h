@@ -36,6 +36,8 @@ void tensor_download(test_tensor *t); // synchronous
 int64_t tensor_numel(const test_tensor *t);
 // Address in `host` of the element of that row-major number.
 void *tensor_element(const test_tensor *t, int64_t number);
+// Calls visit for every element in row-major order, which is quicker than asking for each by its number.
+void tensor_each(const test_tensor *t, void (*visit)(void *context, int64_t number, unsigned char *element), void *context);
 // No byte of the storage outside the elements has changed.
 void tensor_check_guards(const test_tensor *t, const char *what);
 
