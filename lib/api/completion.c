@@ -67,8 +67,9 @@ static lf_status outcome(const lfuser_completion *c) {
     const lf_op *op = c->program->index_ops[number - 1];
     const char *name = op->n_results && op->results[0].name ? op->results[0].name : NULL;
     return lf_error_at(&c->context->allocator, LF_INDEX_ERROR, op->place,
-                       "@%s: '%s'%s%s: an index was out of range along axis %d; the element read as 0", c->program->abi.name,
-                       lf_op_info_of(op->code)->name, name ? " giving %" : "", name ? name : "", (int)op->axis);
+                       "@%s: '%s'%s%s: an index was out of range along axis %d; the element read as 0 (%s:%u:%u)", c->program->abi.name,
+                       lf_op_info_of(op->code)->name, name ? " giving %" : "", name ? name : "", (int)op->axis,
+                       op->place.file ? op->place.file : "<built>", op->place.line, op->place.column);
 }
 
 // The outcome for the caller, who is thereby told.

@@ -29,7 +29,7 @@ static void put_value(const lf_partition *p, lf_arena *arena, lf_text *t, const 
     else if (real->where == LF_PENDING) lf_text_put(t, "pending  %s\n", why_pending(real));
     else if (node->group == LF_NO_GROUP) lf_text_put(t, "%-8s view of a parameter: no work of its own\n", kind);
     else if (lf_view_base((lf_value *)real) != real) lf_text_put(t, "%-8s view: an index map in the kernels that read it\n", kind);
-    else if (p->groups[node->group]->dead) lf_text_put(t, "%-8s recomputed by the kernels that read it\n", kind);
+    else if (p->groups[node->group]->dead) lf_text_put(t, "%-8s no kernel of its own: recomputed where it is read\n", kind);
     else lf_text_put(t, "%-8s kernel %u%s\n", kind, node->group, node->stored ? ", stored for later kernels" : "");
 }
 
@@ -49,7 +49,8 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
     lf_text_put(t, "%s\n    writes:", group->n_nodes ? "" : " copy");
     for (uint32_t i = 0; i < group->n_roots; i++) {
         const lf_root *root = &group->roots[i];
-        lf_text_put(t, " %s", lf_value_text(arena, root->value));
+        const lf_value *named = root->n_outputs ? p->graph->outputs[root->outputs[0]].written : root->value;
+        lf_text_put(t, " %s", lf_value_text(arena, named));
         if (root->temporary) lf_text_put(t, " to workspace");
         for (uint32_t k = 0; k < root->n_outputs; k++) {
             const lf_output *output = &p->graph->outputs[root->outputs[k]];

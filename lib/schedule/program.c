@@ -154,7 +154,7 @@ lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
 }
 
 lf_status lf_planner_output(lf_planner *pl, uint32_t output, lf_buffer *out) {
-    const lf_value *v = pl->g->outputs[output].value;
+    const lf_value *v = pl->g->outputs[output].written;  // the name that the user gave
     uint32_t slot = pl->output_slots[output];
     *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
     for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
@@ -284,14 +284,14 @@ static lf_status plan_group(lf_planner *pl, uint32_t number) {
         if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, number));
     lf_loop *loop;
     lf_value *assumption, *scratch;
-    const char *name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
+    const char *name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, number);
     if (!name) return lf_out_of_memory();
     LF_TRY(lf_lower_group(pl, pl->partition, number, false, pl->arena, name, &loop, &assumption, &scratch));
     LF_TRY(lf_loop_verify(pl->g->allocator, loop));
     LF_TRY(add_launch(pl, loop, assumption, scratch));
     if (!assumption) return NULL;
     // The same work for parameters of any strides, launched when the assumption does not hold.
-    name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, (unsigned)pl->kernels.count);
+    name = lf_arena_printf(pl->arena, "%s.k%u.any", pl->g->name, number);
     if (!name) return lf_out_of_memory();
     lf_value *otherwise = lf_scalar_op(pl->g, LF_OP_LNOT, LF_BOOL, assumption, NULL, NULL);
     lf_value *unused;
