@@ -116,7 +116,7 @@ static void clear(lf_kernel *k, chunk_context *c, lf_partials *arrays, LLVMValue
     begin_parallel(k);
     LLVMValueRef v = lf_for_begin(k, &loop, lf_i64_const(k, 0), v_n, lf_i64_const(k, 1), "clear");
     for (unsigned i = 0; i < c->n; i++) lf_partials_store(k, stmt(k, c, i), arrays[i], v, lf_neutral(k, stmt(k, c, i)), true);
-    lf_for_end(k, &loop, LF_HINT_PARALLEL);
+    lf_for_end(k, &loop, LF_HINT_SHORT);
     k->parallel_group = NULL;
 }
 
@@ -129,7 +129,7 @@ static void merge(lf_kernel *k, chunk_context *c, lf_partials *to, lf_partials *
         const lf_stmt *s = stmt(k, c, i);
         lf_partials_store(k, s, to[i], v, lf_combine(k, s, lf_partials_load(k, s, to[i], v, true), lf_partials_load(k, s, from[i], v, true)), true);
     }
-    lf_for_end(k, &loop, LF_HINT_PARALLEL);
+    lf_for_end(k, &loop, LF_HINT_SHORT);
     k->parallel_group = NULL;
 }
 
@@ -173,7 +173,7 @@ static void fold_pairs(lf_kernel *k, chunk_context *c, lf_partials *array, LLVMV
         lf_partial low = lf_partials_load(k, s, array[i], v_low, false), high = lf_partials_load(k, s, array[i], v_high, false);
         lf_partials_store(k, s, array[i], v, lf_combine(k, s, low, high), false);
     }
-    lf_for_end(k, &loop, LF_HINT_NONE);
+    lf_for_end(k, &loop, LF_HINT_SHORT);
     LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
     LLVMAddIncoming(v_left, &v_half, &b_last, 1);
     LLVMBuildBr(b, b_head);

@@ -7,21 +7,27 @@ static LLVMMetadataRef text_node(lf_kernel *k, const char *text) {
     return LLVMMDNodeInContext2(k->e->context, &s, 1);
 }
 
+static LLVMMetadataRef number_node(lf_kernel *k, const char *text, unsigned value) {
+    LLVMContextRef c = k->e->context;
+    LLVMMetadataRef pair[2] = {LLVMMDStringInContext2(c, text, __builtin_strlen(text)),
+                               LLVMValueAsMetadata(LLVMConstInt(k->l_i32, value, false))};
+    return LLVMMDNodeInContext2(c, pair, 2);
+}
+
 // !{self, hint…}: a loop's metadata begins with itself.
 static void annotate(lf_kernel *k, LLVMValueRef v_branch, lf_loop_hint hint) {
-    if (hint == LF_HINT_NONE || (hint == LF_HINT_PARALLEL && !k->parallel_group)) return;
     LLVMContextRef c = k->e->context;
-    LLVMMetadataRef nodes[2] = {NULL, NULL}, self = LLVMTemporaryMDNode(c, NULL, 0);
-    nodes[0] = self;
-    if (hint == LF_HINT_ROLLED) {
-        nodes[1] = text_node(k, "llvm.loop.unroll.disable");
-    } else {
+    LLVMMetadataRef self = LLVMTemporaryMDNode(c, NULL, 0), nodes[4] = {self};
+    unsigned n = 1;
+    if ((hint == LF_HINT_PARALLEL || hint == LF_HINT_SHORT) && k->parallel_group) {
         LLVMMetadataRef pair[2] = {LLVMMDStringInContext2(c, "llvm.loop.parallel_accesses", 27), k->parallel_group};
-        nodes[1] = LLVMMDNodeInContext2(c, pair, 2);
+        nodes[n++] = LLVMMDNodeInContext2(c, pair, 2);
     }
-    LLVMMetadataRef loop = LLVMMDNodeInContext2(c, nodes, 2);
+    if (hint == LF_HINT_SHORT) nodes[n++] = number_node(k, "llvm.loop.interleave.count", 1);
+    if (hint == LF_HINT_SHORT || hint == LF_HINT_ROLLED) nodes[n++] = text_node(k, "llvm.loop.unroll.disable");
+    LLVMMetadataRef loop = LLVMMDNodeInContext2(c, nodes, n);
     LLVMMetadataReplaceAllUsesWith(self, loop);
-    LLVMSetMetadata(v_branch, LLVMGetMDKindIDInContext(c, "llvm.loop", 9), LLVMMetadataAsValue(c, loop));
+    if (n > 1) LLVMSetMetadata(v_branch, LLVMGetMDKindIDInContext(c, "llvm.loop", 9), LLVMMetadataAsValue(c, loop));
 }
 
 LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name) {

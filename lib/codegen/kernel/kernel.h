@@ -71,7 +71,8 @@ typedef struct lf_loop_blocks {
     LLVMValueRef v_index, v_step;
 } lf_loop_blocks;
 LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name);
-typedef enum lf_loop_hint { LF_HINT_NONE, LF_HINT_PARALLEL, LF_HINT_ROLLED } lf_loop_hint;
+// PARALLEL: iterations are independent. SHORT: that, and not worth more code than one vector loop. ROLLED: one copy of the body.
+typedef enum lf_loop_hint { LF_HINT_NONE, LF_HINT_PARALLEL, LF_HINT_SHORT, LF_HINT_ROLLED } lf_loop_hint;
 void lf_for_end(lf_kernel *k, lf_loop_blocks *b, lf_loop_hint hint);
 // if (condition) { … }
 typedef struct lf_if_blocks {
