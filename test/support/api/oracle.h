@@ -12,6 +12,9 @@ typedef struct test_program {
     char *text; // owned
     lf_graph *graph;
     lfuser_executable *executable;
+    double
+        slack;  // relative to max(1, |value|): for what depends on the target (float scans and contractions); 0: equal bits
+    bool brief; // check_layouts: fewer extents and layouts
 } test_program;
 
 // `text` may hold $D, which stands for the dtype's name; it is the whole fusion, or what follows "fusion @t". False when the
