@@ -379,6 +379,7 @@ typedef struct hazard {
     bool reads, elsewhere;
     bool moved;                 // a value of the group is recomputed at another point
     bool outside;               // the reader is recomputed here from another group
+    bool indexed;               // the reader picks elements by index, anywhere
 } hazard;
 
 static lf_status look_for_param(void *context, lf_value *operand) {
@@ -389,14 +390,14 @@ static lf_status look_for_param(void *context, lf_value *operand) {
         lf_space space = {0}, expected;
         if (operand->type.tensor) lf_group_space(h->partition, h->group, h->cls, &space);
         lf_group_space(h->partition, h->group, LF_CLASS_FULL, &expected);
-        if (h->outside || !space_of_base(h->partition, operand, &space) || !lf_space_equal(&space, &expected)) h->elsewhere = true;
+        if (h->outside || h->indexed || !space_of_base(h->partition, operand, &space) || !lf_space_equal(&space, &expected)) h->elsewhere = true;
         return NULL;
     }
     const lf_node *node = lf_node_of(h->partition, base);
     if (node->group == h->number) {
         point_check check = {h->partition, h->group, h->number, h->cls, true, false};
         LF_TRY(check_point(&check, operand));
-        h->moved |= !check.ok;
+        h->moved |= h->indexed || !check.ok;
         return NULL;
     }
     if (node->group == LF_NO_GROUP || node->stored) return NULL;
@@ -412,8 +413,10 @@ static lf_status group_reads(lf_partition *p, uint32_t number, const lf_value *p
     *out = (hazard){.partition = p, .group = group, .number = number, .param = param};
     for (uint32_t i = 0; i < group->n_nodes; i++) {
         out->cls = p->nodes[group->nodes[i]->results[0].id].cls;
+        out->indexed = lf_op_info_of(group->nodes[i]->code)->kind == LF_KIND_INDEXED;
         LF_TRY(lf_visit_operands(group->nodes[i], look_for_param, out));
     }
+    out->indexed = false;
     for (uint32_t i = 0; i < group->n_roots; i++) {  // copies of views
         out->cls = group->roots[i].cls;
         if (lf_view_base(group->roots[i].value) != group->roots[i].value || group->n_nodes == 0)
@@ -485,8 +488,10 @@ static lf_status defer_unsafe_outputs(lf_partition *p) {
                 uint32_t number;
                 LF_TRY(new_group(p, LF_GROUP_POINTWISE, &root->value->type, 0, &number));
                 LF_TRY(add_root(p, number, root->value, LF_CLASS_FULL, &copy));
-                p->nodes[root->value->id].last_reader = number;
-                p->nodes[root->value->id].stored = true;
+                lf_node *node = &p->nodes[root->value->id];
+                if (node->group == LF_NO_GROUP) node->group = i;  // a view: this group copies it
+                node->last_reader = number;
+                node->stored = true;
                 LF_TRY(add_output(p, copy, output));
             }
         }

@@ -289,7 +289,7 @@ void lf_lower_store(lf_lowering *l, lf_stmt_id value, const lf_buffer *buffer, l
 static bool is_stored_elsewhere(const lf_lowering *l, const lf_value *v) {
     if (v->def->code == LF_OP_PARAM || v->def->code == LF_OP_TENSOR) return true;
     const lf_node *node = lf_node_of(l->partition, v);
-    return node->stored && node->group != l->number;
+    return node->stored && node->group < l->number;  // readers before it (of a view that is copied later) look through it
 }
 
 static lf_stmt_id lower_reduction(lf_lowering *l, const lf_op *op) {
