@@ -51,7 +51,7 @@ static lf_status read_tensor(run *r, uint32_t i) {
     const lfuser_abi_param *p = &r->abi->params[i];
     const lfuser_tensor *t = r->arguments[i].tensor;
     if (r->arguments[i].kind != LFUSER_TENSOR || !t) return bad_argument(r, i, "expected a tensor of rank %u of %s, got %s", p->rank,
-                                                                        lf_dtype_name((lf_dtype)p->dtype), t ? "a scalar" : "none");
+                                                                        lf_dtype_name((lf_dtype)p->dtype), r->arguments[i].kind == LFUSER_TENSOR ? "none" : "a scalar");
     if (t->rank != p->rank) return bad_argument(r, i, "expected rank %u, got rank %d", p->rank, (int)t->rank);
     lf_dtype d = lf_tensor_dtype(t);
     if (d != (lf_dtype)p->dtype)
