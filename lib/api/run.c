@@ -74,7 +74,7 @@ static lf_status read_tensor(run *r, uint32_t i) {
         if (!t->strides && __builtin_mul_overflow(stride, extent ? extent : 1, &stride))
             return bad_argument(r, i, "has more elements than fit 64 bits");
     }
-    if (!empty && !t->data && r->device) return bad_argument(r, i, "has no data (NULL) but %u axes that are not empty", p->rank);
+    if (!empty && !t->data && r->device) return bad_argument(r, i, "has no data (NULL), but elements");
     if (!empty && address % part) return bad_argument(r, i, "address %#llx is not aligned to its element of %u bytes", (unsigned long long)address, part);
     slot[0] = address;
     return NULL;
