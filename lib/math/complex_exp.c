@@ -60,7 +60,8 @@ LFM_INLINE lfm_complex c_sinh(lfm_complex z) {
 }
 
 LFM_INLINE lfm_complex c_cosh(lfm_complex z) {
-    if (z.im == 0) return complex_of(lfm_cosh_f64(z.re), signbit64(z.re) ? -z.im : z.im);
+    // The sign of a NaN differs between processors, and must not reach the other part.
+    if (z.im == 0) return complex_of(lfm_cosh_f64(z.re), z.re == z.re && signbit64(z.re) ? -z.im : z.im);
     if (!is_finite64(z.im)) {
         if (z.re == 0) return complex_of(LFM_NAN, z.re);
         return complex_of(abs64(z.re) == LFM_INF ? LFM_INF : LFM_NAN, LFM_NAN);
