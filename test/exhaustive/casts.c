@@ -21,8 +21,10 @@ static void reference(lfuser_dtype from, const void *x, lfuser_dtype to, void *o
     if (from == LFUSER_BOOL) bits = bits != 0;
     bool negative = is_int(from) && from <= LFUSER_I64 && bits >> (width - 1) & 1;
     if (negative && width < 64) bits |= UINT64_MAX << width;
-    if (is_int(to)) memcpy(out, &bits, lfuser_dtype_bytes(to));
-    else round_to(to, negative ? (long double)(int64_t)bits : (long double)bits, out);
+    if (is_int(to))
+        memcpy(out, &bits, lfuser_dtype_bytes(to));
+    else
+        round_to(to, negative ? (long double)(int64_t)bits : (long double)bits, out);
 }
 
 typedef struct checking {
@@ -42,7 +44,8 @@ static void check_part(void *arg, size_t begin, size_t end) {
         if (same_element(c->to, c->got + i * out, want) || t.wrong++) continue;
         t.first_wrong = bits_of(c->from, c->x + i * in);
         snprintf(t.wrong_text, sizeof t.wrong_text, ": got %#llx, want %#llx",
-                 (unsigned long long)bits_of(c->to >= LFUSER_C64 ? LFUSER_F32 : c->to, c->got + i * out), (unsigned long long)want[0]);
+                 (unsigned long long)bits_of(c->to >= LFUSER_C64 ? LFUSER_F32 : c->to, c->got + i * out),
+                 (unsigned long long)want[0]);
     }
     pthread_mutex_lock(c->lock);
     tally_add(c->total, &t);
@@ -58,7 +61,8 @@ static void check_group(machine *m, const options *o, lfuser_dtype from, lfuser_
     }
     program p;
     program_open(&p, m, from, statements, n, LFUSER_MATH_EXACT);
-    uint64_t slice = o->slice < 4096 ? 4096 : o->slice, count = from == LFUSER_F32 ? (1ull << 32) / slice : input_count(from, o);
+    uint64_t slice = o->slice < 4096 ? 4096 : o->slice,
+             count = from == LFUSER_F32 ? (1ull << 32) / slice : input_count(from, o);
     size_t chunk = count < CHUNK ? (size_t)count : CHUNK;
     char *x = malloc(chunk * 8);
     void *got[MAX_OUTPUTS], *want[MAX_OUTPUTS];

@@ -141,7 +141,9 @@ void report(const char *section, lfuser_dtype d, const char *name, const tally *
     if (compared) printf(", %llu differ", (unsigned long long)t->differing);
     if (t->worst > 0) printf(", worst %.3f ulp at %#llx", t->worst, (unsigned long long)t->worst_at);
     if (judged && !t->wrong) printf(", ok");
-    if (t->wrong) printf("\n  WRONG: %llu, first at %#llx%s", (unsigned long long)t->wrong, (unsigned long long)t->first_wrong, t->wrong_text);
+    if (t->wrong)
+        printf("\n  WRONG: %llu, first at %#llx%s", (unsigned long long)t->wrong, (unsigned long long)t->first_wrong,
+               t->wrong_text);
     if (compared && t->differing) printf("\n  DIFFERS%s", t->wrong ? "" : t->wrong_text);
     printf("\n");
     fflush(stdout);
@@ -156,16 +158,102 @@ uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static const double f64_edges[] = {
-    0.0, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp-1023, 1e-310, 0x1p-1000, 0x1p-500, 0x1p-60, 0x1p-53, 0x1p-52, 0x1p-30, 0x1p-27,
-    0x1p-26, 1e-5, 0.1, 0.25, 0.28, 0.4141892, 0.4142135623730951, 0.5, 0.53, 0.6931471805599453, 0.7071067811865476, 0.75,
-    0x1.fffffffffffffp-1, 1.0, 0x1.0000000000001p0, 1.4142135623730951, 1.4616321449683622, 1.5, 1.5707963267948966, 2.0, 2.5,
-    2.718281828459045, 3.0, 3.141592653589793, 4.0, 4.71238898038469, 5.0, 6.283185307179586, 7.0, 10.0, 19.0, 20.0, 20.5,
-    26.543258454250981, 27.3, 36.7, 100.0, 170.6, 171.6243769563027, 172.0, 709.782712893384, 709.79, 710.4758600739439, 711.0,
-    745.1332191019411, 745.2, 1000.0, 1023.9999999999999, 1024.0, 1074.5, 1075.0, 65504.0, 65520.0, 1e10, 0x1p31, 0x1p32, 0x1p52,
-    0x1.8p52, 0x1p53, 0x1p62, 0x1p63, 0x1p64, 1e22, 0x1.6ac5b262ca1ffp849, 1e100, 1e300, 0x1.fffffep127, 0x1.ffffffp127, 0x1p128,
-    0x1.fffffffffffffp1023, INFINITY, NAN, 0.0078125, 1.00390625, 1.0039062509313226, 1.00048828125, 0x1.002p0, 0x1.002000000001p0,
-    8623489025.0, 11.0 * M_PI, 22.0, 355.0, 103993.0 / 33102 * 7, 6381956970095103.0 * 0x1p797};
+static const double f64_edges[] = {0.0,
+                                   0x1p-1074,
+                                   0x1p-1022,
+                                   0x1.fffffffffffffp-1023,
+                                   1e-310,
+                                   0x1p-1000,
+                                   0x1p-500,
+                                   0x1p-60,
+                                   0x1p-53,
+                                   0x1p-52,
+                                   0x1p-30,
+                                   0x1p-27,
+                                   0x1p-26,
+                                   1e-5,
+                                   0.1,
+                                   0.25,
+                                   0.28,
+                                   0.4141892,
+                                   0.4142135623730951,
+                                   0.5,
+                                   0.53,
+                                   0.6931471805599453,
+                                   0.7071067811865476,
+                                   0.75,
+                                   0x1.fffffffffffffp-1,
+                                   1.0,
+                                   0x1.0000000000001p0,
+                                   1.4142135623730951,
+                                   1.4616321449683622,
+                                   1.5,
+                                   1.5707963267948966,
+                                   2.0,
+                                   2.5,
+                                   2.718281828459045,
+                                   3.0,
+                                   3.141592653589793,
+                                   4.0,
+                                   4.71238898038469,
+                                   5.0,
+                                   6.283185307179586,
+                                   7.0,
+                                   10.0,
+                                   19.0,
+                                   20.0,
+                                   20.5,
+                                   26.543258454250981,
+                                   27.3,
+                                   36.7,
+                                   100.0,
+                                   170.6,
+                                   171.6243769563027,
+                                   172.0,
+                                   709.782712893384,
+                                   709.79,
+                                   710.4758600739439,
+                                   711.0,
+                                   745.1332191019411,
+                                   745.2,
+                                   1000.0,
+                                   1023.9999999999999,
+                                   1024.0,
+                                   1074.5,
+                                   1075.0,
+                                   65504.0,
+                                   65520.0,
+                                   1e10,
+                                   0x1p31,
+                                   0x1p32,
+                                   0x1p52,
+                                   0x1.8p52,
+                                   0x1p53,
+                                   0x1p62,
+                                   0x1p63,
+                                   0x1p64,
+                                   1e22,
+                                   0x1.6ac5b262ca1ffp849,
+                                   1e100,
+                                   1e300,
+                                   0x1.fffffep127,
+                                   0x1.ffffffp127,
+                                   0x1p128,
+                                   0x1.fffffffffffffp1023,
+                                   INFINITY,
+                                   NAN,
+                                   0.0078125,
+                                   1.00390625,
+                                   1.0039062509313226,
+                                   1.00048828125,
+                                   0x1.002p0,
+                                   0x1.002000000001p0,
+                                   8623489025.0,
+                                   11.0 * M_PI,
+                                   22.0,
+                                   355.0,
+                                   103993.0 / 33102 * 7,
+                                   6381956970095103.0 * 0x1p797};
 enum { N_EDGES = sizeof f64_edges / sizeof *f64_edges, NEAR = 5 };
 
 static double f64_input(uint64_t i) {
@@ -179,10 +267,12 @@ static double f64_input(uint64_t i) {
     uint64_t state = i, z = next_random(&state), how = next_random(&state);
     double x;
     switch (how % 4) {
-    case 0: memcpy(&x, &z, 8); return x;                                                        // any bits
-    case 1: return ldexp((double)(int64_t)z, -63);                                               // -1 … 1
-    case 2: return ldexp((double)(int64_t)z, (int)(how >> 8 & 31) - 63 - 15);                    // 2^-15 … 2^16
-    default: return ldexp((double)(int64_t)(z >> 32) + 0.5 * (double)(how >> 9 & 1), (int)(how >> 16 & 63) - 32 - 29); // few digits
+    case 0: memcpy(&x, &z, 8); return x;                                      // any bits
+    case 1: return ldexp((double)(int64_t)z, -63);                            // -1 … 1
+    case 2: return ldexp((double)(int64_t)z, (int)(how >> 8 & 31) - 63 - 15); // 2^-15 … 2^16
+    default:
+        return ldexp((double)(int64_t)(z >> 32) + 0.5 * (double)(how >> 9 & 1),
+                     (int)(how >> 16 & 63) - 32 - 29); // few digits
     }
 }
 
@@ -200,11 +290,13 @@ static uint64_t integer_input(lfuser_dtype d, uint64_t i) {
 void input_element(lfuser_dtype d, uint64_t i, uint64_t slice, void *out) {
     size_t bytes = lfuser_dtype_bytes(d);
     uint64_t bits = i;
-    if (d == LFUSER_F32) bits = slice > 1 ? i * slice + (i * 2654435761u >> 7) % slice : i;
+    if (d == LFUSER_F32)
+        bits = slice > 1 ? i * slice + (i * 2654435761u >> 7) % slice : i;
     else if (d == LFUSER_F64) {
         double x = f64_input(i);
         memcpy(&bits, &x, 8);
-    } else if (bytes > 2 && d <= LFUSER_U64) bits = integer_input(d, i);
+    } else if (bytes > 2 && d <= LFUSER_U64)
+        bits = integer_input(d, i);
     memcpy(out, &bits, bytes);
 }
 

@@ -12,12 +12,12 @@ enum { MAX_OUTPUTS = 8 };
 
 typedef struct options {
     const char *device;
-    const char *only;   // names separated by commas, or NULL
-    uint64_t slice;     // one f32 of so many
+    const char *only; // names separated by commas, or NULL
+    uint64_t slice;   // one f32 of so many
     uint64_t fast_slice;
-    size_t f64_exact;   // f64 inputs a function that MPFR judges
-    size_t f64_bits;    // f64 inputs a function that are compared with the interpreter
-    bool full;          // all f32 inputs, device against the CPU device
+    size_t f64_exact; // f64 inputs a function that MPFR judges
+    size_t f64_bits;  // f64 inputs a function that are compared with the interpreter
+    bool full;        // all f32 inputs, device against the CPU device
 } options;
 
 // ---- ops (functions.c) ---------------------------------------------------------------------------------------------------------
@@ -31,8 +31,8 @@ typedef enum kind {
 typedef struct op {
     const char *name, *statement; // "%r = statement"
     kind kind;
-    double (*truth)(double);      // exact for EXACT, else far closer than an ulp of f32; NULL: none
-    bool predicate;               // result is bool
+    double (*truth)(double); // exact for EXACT, else far closer than an ulp of f32; NULL: none
+    bool predicate;          // result is bool
 } op;
 extern const op ops[];
 extern const size_t n_ops;
@@ -81,7 +81,7 @@ void tally_add(tally *to, const tally *from);
 void report(const char *section, lfuser_dtype d, const char *name, const tally *t, bool compared, bool judged);
 extern int passed, failed;
 
-double value_of(lfuser_dtype d, const void *element);   // floats
+double value_of(lfuser_dtype d, const void *element); // floats
 uint64_t bits_of(lfuser_dtype d, const void *element);
 // `value` rounded once to nearest even, or as the language converts to integers and bool.
 void round_to(lfuser_dtype d, long double value, void *out);

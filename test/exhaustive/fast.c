@@ -12,7 +12,9 @@ static void run_one(machine *m, const char *text, lfuser_dtype d, const void *x,
     lfuser_fusion *f;
     lfuser_executable *e;
     must(lfuser_fusion_parse(m->context, "t.lf", text, strlen(text), NULL, &f), text);
-    must(lfuser_fusion_compile(f, m->device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .math = LFUSER_MATH_FAST}, &e), text);
+    must(lfuser_fusion_compile(
+             f, m->device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .math = LFUSER_MATH_FAST}, &e),
+         text);
     lfuser_fusion_destroy(f);
     int64_t shape = N;
     lfuser_tensor t[2];
@@ -32,12 +34,13 @@ static void run_one(machine *m, const char *text, lfuser_dtype d, const void *x,
 
 static void check(const char *name, lfuser_dtype d, bool right, double got, double want, double bound) {
     *(right ? &passed : &failed) += 1;
-    printf("fast   %-5s %-12s %11d inputs, got %.9g, true value %.9g, bound %.3g, %s\n", lfuser_dtype_name(d), name, N, got, want, bound,
-           right ? "ok" : "WRONG");
+    printf("fast   %-5s %-12s %11d inputs, got %.9g, true value %.9g, bound %.3g, %s\n", lfuser_dtype_name(d), name, N, got,
+           want, bound, right ? "ok" : "WRONG");
 }
 
 void check_fast_sums(machine *m, const options *o) {
-    static const double units[] = {[LFUSER_F16] = 0x1p-11, [LFUSER_BF16] = 0x1p-8, [LFUSER_F32] = 0x1p-24, [LFUSER_F64] = 0x1p-53};
+    static const double units[] = {
+        [LFUSER_F16] = 0x1p-11, [LFUSER_BF16] = 0x1p-8, [LFUSER_F32] = 0x1p-24, [LFUSER_F64] = 0x1p-53};
     if (!wanted(o, "sum")) return;
     for (lfuser_dtype d = LFUSER_F16; d <= LFUSER_F64; d++) {
         size_t bytes = lfuser_dtype_bytes(d);
@@ -52,7 +55,8 @@ void check_fast_sums(machine *m, const options *o) {
             size += fabs(v);
         }
         sum += lost;
-        double wide = d == LFUSER_F64 ? units[LFUSER_F64] : units[LFUSER_F32], bound = (N - 1) * wide * size + units[d] * fabs(sum);
+        double wide = d == LFUSER_F64 ? units[LFUSER_F64] : units[LFUSER_F32],
+               bound = (N - 1) * wide * size + units[d] * fabs(sum);
         snprintf(text, sizeof text, "fusion @t(%%x: %s[?]) { %%y = sum %%x return %%y }", lfuser_dtype_name(d));
         run_one(m, text, d, x, &out);
         double got = value_of(d, &out);

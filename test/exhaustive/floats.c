@@ -55,7 +55,8 @@ static void judge_narrow(const judging *j, const void *x, const void *got, tally
     if (j->f->kind == EXACT && !j->fast) {
         uint64_t want[2];
         round_to(j->out, truth, want);
-        if (!same_element(j->out, got, want)) note_wrong(t, bits_of(j->in, x), j->f->predicate ? *(const uint8_t *)got : value_of(j->out, got), truth, NAN);
+        if (!same_element(j->out, got, want))
+            note_wrong(t, bits_of(j->in, x), j->f->predicate ? *(const uint8_t *)got : value_of(j->out, got), truth, NAN);
         return;
     }
     double result = value_of(j->out, got), ulps = ulps_from(j->out, result, truth);
@@ -63,7 +64,8 @@ static void judge_narrow(const judging *j, const void *x, const void *got, tally
     double limit = j->fast ? (narrow ? 1.01 : 4) : narrow ? 1 : j->row ? j->row->limit : INFINITY;
     if (j->fast && j->row && j->row->limit > limit) limit = j->row->limit;
     if (j->row && !narrow && ulps > limit) ulps = judge_exact32(j->row, (float)in, (float)result);
-    if (ulps > limit && within_absolute(j, result, truth, narrow ? ldexp(fabs(truth), j->out == LFUSER_F16 ? -11 : -8) : 0)) ulps = 0;
+    if (ulps > limit && within_absolute(j, result, truth, narrow ? ldexp(fabs(truth), j->out == LFUSER_F16 ? -11 : -8) : 0))
+        ulps = 0;
     if (ulps > t->worst) t->worst = ulps, t->worst_at = bits_of(j->in, x);
     if (!(ulps <= limit)) note_wrong(t, bits_of(j->in, x), result, truth, ulps);
 }
@@ -73,8 +75,10 @@ static void judge_part(void *arg, size_t begin, size_t end) {
     size_t in = lfuser_dtype_bytes(j->in), out = lfuser_dtype_bytes(j->out);
     tally t = {0};
     for (size_t i = begin; i < end; i++) {
-        if (j->out == LFUSER_F64) judge_f64(j, j->x + i * in, j->got + i * out, &t);
-        else judge_narrow(j, j->x + i * in, j->got + i * out, &t);
+        if (j->out == LFUSER_F64)
+            judge_f64(j, j->x + i * in, j->got + i * out, &t);
+        else
+            judge_narrow(j, j->x + i * in, j->got + i * out, &t);
     }
     pthread_mutex_lock(j->lock);
     tally_add(j->total, &t);
@@ -118,12 +122,16 @@ static void check_group(machine *m, const options *o, lfuser_dtype d, const op *
             if (!fast) totals[i].differing += count_differing(p.out[i], got[i], want[i], now);
             const judge_unary *row = group[i]->kind == MATHS ? row_of(group[i]->name) : NULL;
             if (!is_judged(group[i], row, d)) continue;
-            size_t judged = d != LFUSER_F64 || group[i]->kind == EXACT ? now : first ? 0 : o->f64_exact < now ? o->f64_exact : now;
+            size_t judged = d != LFUSER_F64 || group[i]->kind == EXACT ? now
+                            : first                                    ? 0
+                            : o->f64_exact < now                       ? o->f64_exact
+                                                                       : now;
             parallel(judged, judge_part, &(judging){group[i], row, d, p.out[i], x, got[i], fast, &lock, &totals[i]});
         }
     }
     for (size_t i = 0; i < n; i++) {
-        report(fast ? "fast" : "exact", d, group[i]->name, &totals[i], !fast, is_judged(group[i], row_of(group[i]->name), d));
+        report(fast ? "fast" : "exact", d, group[i]->name, &totals[i], !fast,
+               is_judged(group[i], row_of(group[i]->name), d));
         free(got[i]);
         free(want[i]);
     }

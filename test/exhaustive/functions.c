@@ -38,21 +38,25 @@ static double elu(double x) { return x > 0 ? x : expm1(x); }
 #define MATHS_OP(name, f) {#name, #name " %a", MATHS, f, false},
 const op ops[] = {
     EXACT_OP(sqrt, sqrt) EXACT_OP(reciprocal, reciprocal) EXACT_OP(neg, negate) EXACT_OP(abs, fabs) EXACT_OP(sign, sign)
-    EXACT_OP(ceil, ceil) EXACT_OP(floor, floor) EXACT_OP(trunc, trunc) EXACT_OP(round, rint) EXACT_OP(frac, frac)
-    EXACT_OP(relu, relu) EXACT_OP(conj, same) EXACT_OP(real, same) EXACT_OP(imag, none) EXACT_OP(angle, angle)
-    PREDICATE(lnot, is_zero) PREDICATE(isnan, is_nan) PREDICATE(isinf, is_inf) PREDICATE(isfinite, is_finite)
-    PREDICATE(isposinf, is_posinf) PREDICATE(isneginf, is_neginf) PREDICATE(signbit, sign_bit)
-    MATHS_OP(rsqrt, rsqrt) MATHS_OP(cbrt, cbrt) MATHS_OP(exp, exp) MATHS_OP(exp2, exp2) MATHS_OP(expm1, expm1)
-    MATHS_OP(log, log) MATHS_OP(log2, log2) MATHS_OP(log10, log10) MATHS_OP(log1p, log1p) MATHS_OP(sin, sin)
-    MATHS_OP(cos, cos) MATHS_OP(tan, tan) MATHS_OP(asin, asin) MATHS_OP(acos, acos) MATHS_OP(atan, atan)
-    MATHS_OP(sinh, sinh) MATHS_OP(cosh, cosh) MATHS_OP(tanh, tanh) MATHS_OP(asinh, asinh) MATHS_OP(acosh, acosh)
-    MATHS_OP(atanh, atanh) MATHS_OP(erf, erf) MATHS_OP(erfc, erfc) MATHS_OP(sigmoid, sigmoid) MATHS_OP(tgamma, gamma_of)
-    MATHS_OP(lgamma, lgamma)
+        EXACT_OP(ceil, ceil) EXACT_OP(floor, floor) EXACT_OP(trunc, trunc) EXACT_OP(round, rint) EXACT_OP(frac, frac)
+            EXACT_OP(relu, relu) EXACT_OP(conj, same) EXACT_OP(real, same) EXACT_OP(imag, none) EXACT_OP(angle, angle)
+                PREDICATE(lnot, is_zero) PREDICATE(isnan, is_nan) PREDICATE(isinf, is_inf) PREDICATE(isfinite, is_finite)
+                    PREDICATE(isposinf, is_posinf) PREDICATE(isneginf, is_neginf) PREDICATE(signbit, sign_bit)
+                        MATHS_OP(rsqrt, rsqrt) MATHS_OP(cbrt, cbrt) MATHS_OP(exp, exp) MATHS_OP(exp2, exp2)
+                            MATHS_OP(expm1, expm1) MATHS_OP(log, log) MATHS_OP(log2, log2) MATHS_OP(log10, log10)
+                                MATHS_OP(log1p, log1p) MATHS_OP(sin, sin) MATHS_OP(cos, cos) MATHS_OP(tan, tan)
+                                    MATHS_OP(asin, asin) MATHS_OP(acos, acos) MATHS_OP(atan, atan) MATHS_OP(sinh, sinh)
+                                        MATHS_OP(cosh, cosh) MATHS_OP(tanh, tanh) MATHS_OP(asinh, asinh)
+                                            MATHS_OP(acosh, acosh) MATHS_OP(atanh, atanh) MATHS_OP(erf, erf)
+                                                MATHS_OP(erfc, erfc) MATHS_OP(sigmoid, sigmoid) MATHS_OP(tgamma, gamma_of)
+                                                    MATHS_OP(lgamma, lgamma)
     // glibc has none of these; their f64 versions are judged by MPFR (section f64).
-    MATHS_OP(erfinv, lfm_erfinv_f64) MATHS_OP(digamma, lfm_digamma_f64)
-    {"silu", "silu %a", STEPS, silu, false}, {"gelu", "gelu %a", STEPS, gelu, false},
-    {"gelu_tanh", "gelu %a, approximate=tanh", STEPS, gelu_tanh, false}, {"softplus", "softplus %a", STEPS, softplus, false},
-    {"leaky_relu", "leaky_relu %a", STEPS, leaky, false}, {"elu", "elu %a", STEPS, elu, false},
+    MATHS_OP(erfinv, lfm_erfinv_f64) MATHS_OP(digamma, lfm_digamma_f64){"silu", "silu %a", STEPS, silu, false},
+    {"gelu", "gelu %a", STEPS, gelu, false},
+    {"gelu_tanh", "gelu %a, approximate=tanh", STEPS, gelu_tanh, false},
+    {"softplus", "softplus %a", STEPS, softplus, false},
+    {"leaky_relu", "leaky_relu %a", STEPS, leaky, false},
+    {"elu", "elu %a", STEPS, elu, false},
 };
 const size_t n_ops = sizeof ops / sizeof *ops;
 

@@ -19,12 +19,12 @@ static uint64_t negative(int64_t x) { return x < 0; }
 static const struct row {
     const char *name, *statement;
     uint64_t (*truth)(int64_t);
-} rows[] = {{"neg", "neg %a", negate},        {"abs", "abs %a", absolute},   {"sign", "sign %a", sign},
-            {"ceil", "ceil %a", same},        {"floor", "floor %a", same},   {"trunc", "trunc %a", same},
-            {"round", "round %a", same},      {"frac", "frac %a", none},     {"relu", "relu %a", relu},
-            {"not", "not %a", complement},    {"lnot", "lnot %a", is_zero},  {"conj", "conj %a", same},
-            {"real", "real %a", same},        {"imag", "imag %a", none},     {"isnan", "isnan %a", none},
-            {"isinf", "isinf %a", none},      {"isfinite", "isfinite %a", one}, {"signbit", "signbit %a", negative}};
+} rows[] = {{"neg", "neg %a", negate},     {"abs", "abs %a", absolute},      {"sign", "sign %a", sign},
+            {"ceil", "ceil %a", same},     {"floor", "floor %a", same},      {"trunc", "trunc %a", same},
+            {"round", "round %a", same},   {"frac", "frac %a", none},        {"relu", "relu %a", relu},
+            {"not", "not %a", complement}, {"lnot", "lnot %a", is_zero},     {"conj", "conj %a", same},
+            {"real", "real %a", same},     {"imag", "imag %a", none},        {"isnan", "isnan %a", none},
+            {"isinf", "isinf %a", none},   {"isfinite", "isfinite %a", one}, {"signbit", "signbit %a", negative}};
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 static int64_t extended(lfuser_dtype d, uint64_t bits) {
@@ -62,7 +62,8 @@ static void check_group(machine *m, const options *o, lfuser_dtype d, const stru
             uint64_t right = truth_of(&group[i], d, bits_of(d, x + k * bytes));
             if (!memcmp((char *)got[i] + k * out, &right, out) || t.wrong++) continue;
             t.first_wrong = bits_of(d, x + k * bytes);
-            snprintf(t.wrong_text, sizeof t.wrong_text, ": got %#llx", (unsigned long long)bits_of(p.out[i], (char *)got[i] + k * out));
+            snprintf(t.wrong_text, sizeof t.wrong_text, ": got %#llx",
+                     (unsigned long long)bits_of(p.out[i], (char *)got[i] + k * out));
         }
         report("exact", d, group[i].name, &t, true, true);
         free(got[i]);

@@ -15,13 +15,34 @@
 enum { N = 4096, MOST = 67, GROUP = MAX_OUTPUTS, MOST_ACCESSES = 16 };
 
 // Beside the unary ops: rows whose code differs by level most, on two or three operands.
-static const char *const more[] = {"add %a, %b",      "sub %a, %b",    "mul %a, %b",       "div %a, %b",      "floordiv %a, %b", "mod %a, %b",
-                                   "fmod %a, %b",     "pow %a, %b",    "atan2 %a, %b",     "hypot %a, %b",    "min %a, %b",      "max %a, %b",
-                                   "fmin %a, %b",     "fmax %a, %b",   "fma %a, %b, %a",   "lerp %a, %b, %a", "copysign %a, %b", "nextafter %a, %b",
-                                   "addcmul %a, %b, %a, %b", "clamp %a, %b, none", "ldexp %a, %b", "lt %a, %b", "threshold %a, %b, %a", "eq %a, %b"};
-static const char *const integers[] = {"add %a, %b",      "mul %a, %b",  "floordiv %a, %b", "truncdiv %a, %b", "ceildiv %a, %b", "mod %a, %b", "fmod %a, %b",
-                                       "pow %a, %b",      "gcd %a, %b",  "shl %a, %b",      "shr %a, %b",      "lshr %a, %b",    "min %a, %b", "max %a, %b",
-                                       "and %a, %b",      "xor %a, %b",  "abs %a",          "neg %a",          "sign %a",        "lt %a, %b"};
+static const char *const more[] = {"add %a, %b",
+                                   "sub %a, %b",
+                                   "mul %a, %b",
+                                   "div %a, %b",
+                                   "floordiv %a, %b",
+                                   "mod %a, %b",
+                                   "fmod %a, %b",
+                                   "pow %a, %b",
+                                   "atan2 %a, %b",
+                                   "hypot %a, %b",
+                                   "min %a, %b",
+                                   "max %a, %b",
+                                   "fmin %a, %b",
+                                   "fmax %a, %b",
+                                   "fma %a, %b, %a",
+                                   "lerp %a, %b, %a",
+                                   "copysign %a, %b",
+                                   "nextafter %a, %b",
+                                   "addcmul %a, %b, %a, %b",
+                                   "clamp %a, %b, none",
+                                   "ldexp %a, %b",
+                                   "lt %a, %b",
+                                   "threshold %a, %b, %a",
+                                   "eq %a, %b"};
+static const char *const integers[] = {"add %a, %b", "mul %a, %b",  "floordiv %a, %b", "truncdiv %a, %b", "ceildiv %a, %b",
+                                       "mod %a, %b", "fmod %a, %b", "pow %a, %b",      "gcd %a, %b",      "shl %a, %b",
+                                       "shr %a, %b", "lshr %a, %b", "min %a, %b",      "max %a, %b",      "and %a, %b",
+                                       "xor %a, %b", "abs %a",      "neg %a",          "sign %a",         "lt %a, %b"};
 
 typedef struct level {
     const char *name, *cpu;
@@ -44,7 +65,8 @@ static void check_status(lf_status s, const char *text) {
 
 static void group_open(group *g, lfuser_dtype d, const char *const *statements, size_t n) {
     *g = (group){.in = d, .text = malloc(256 + 128 * n), .a = malloc(N * 16), .b = malloc(N * 16)};
-    size_t at = (size_t)sprintf(g->text, "fusion @t(%%a: %s[%%n], %%b: %s[%%n]) {\n", lfuser_dtype_name(d), lfuser_dtype_name(d));
+    size_t at =
+        (size_t)sprintf(g->text, "fusion @t(%%a: %s[%%n], %%b: %s[%%n]) {\n", lfuser_dtype_name(d), lfuser_dtype_name(d));
     for (size_t i = 0; i < n; i++) at += (size_t)sprintf(g->text + at, "  %%r%zu = %s\n", i, statements[i]);
     for (size_t i = 0; i < n; i++) at += (size_t)sprintf(g->text + at, "%s%%r%zu", i ? ", " : "  return ", i);
     sprintf(g->text + at, "\n}\n");
@@ -59,7 +81,11 @@ static void group_open(group *g, lfuser_dtype d, const char *const *statements, 
         // Half edges in turn, half of all there is.
         uint64_t spread = bytes == 2 ? i * 16 + i % 16 : d == LFUSER_F32 ? i << 20 | (i * 2654435761u & 0xfffff) : i;
         input_element(d, spread, 1, g->a + i * bytes);
-        input_element(d, bytes == 2 ? (i * 40503) & 0xffff : d == LFUSER_F32 ? (i * 2654435761u) & 0xffffffff : (i * 37) % 2000, 1, g->b + i * bytes);
+        input_element(d,
+                      bytes == 2        ? (i * 40503) & 0xffff
+                      : d == LFUSER_F32 ? (i * 2654435761u) & 0xffffffff
+                                        : (i * 37) % 2000,
+                      1, g->b + i * bytes);
     }
     lf_array arrays[2] = {{.dtype = (lf_dtype)d, .tensor = true, .rank = 1, .shape = {N}, .strides = {1}, .data = g->a}};
     arrays[1] = arrays[0];
@@ -105,7 +131,9 @@ static bool places_of(const group *g, lf_codegen *c, const lf_codegen_table *tab
     if (right) host.bind(slots);
     for (uint32_t i = 0; i < l->n_accesses && right; i++) {
         uint64_t address = slots[l->args_slot + l->accesses[i].word];
-        out_places[i] = address == 1 ? (place){g->a, 0} : address == 2 ? (place){g->b, 0} : (place){NULL, (size_t)(address - 100)};
+        out_places[i] = address == 1   ? (place){g->a, 0}
+                        : address == 2 ? (place){g->b, 0}
+                                       : (place){NULL, (size_t)(address - 100)};
     }
     free(slots);
     table->release(c, &host);
@@ -113,7 +141,8 @@ static bool places_of(const group *g, lf_codegen *c, const lf_codegen_table *tab
 }
 
 // All windows of 1 to 67 elements, from every address modulo 8 elements.
-static uint64_t run_windows(const group *g, const lfuser_abi_launch *l, const place *places, const lf_object *code, uint64_t *results) {
+static uint64_t run_windows(const group *g, const lfuser_abi_launch *l, const place *places, const lf_object *code,
+                            uint64_t *results) {
     uint64_t args[64] = {0}, differing = 0;
     static _Alignas(64) unsigned char out[GROUP][(MOST + 16) * 16];
     size_t in = lfuser_dtype_bytes(g->in);
@@ -122,7 +151,9 @@ static uint64_t run_windows(const group *g, const lfuser_abi_launch *l, const pl
         for (size_t k = 0; k < g->want->n_outputs; k++) memset(out[k], 0xa5, sizeof out[k]);
         for (uint32_t i = 0; i < l->n_accesses; i++) {
             size_t size = l->accesses[i].bytes;
-            args[l->accesses[i].word] = (uint64_t)(uintptr_t)(places[i].from ? places[i].from + first * in : (const char *)out[places[i].output] + off * size);
+            args[l->accesses[i].word] =
+                (uint64_t)(uintptr_t)(places[i].from ? places[i].from + first * in
+                                                     : (const char *)out[places[i].output] + off * size);
             args[l->accesses[i].word + 1] = 1;
         }
         args[l->extents_word] = n;
@@ -132,7 +163,8 @@ static uint64_t run_windows(const group *g, const lfuser_abi_launch *l, const pl
             size_t size = lfuser_dtype_bytes(d);
             *results += n;
             differing += count_differing(d, out[k] + off * size, (char *)g->want->outputs[k].data + first * size, n);
-            for (size_t i = 0; i < sizeof out[k]; i++) differing += (i < off * size || i >= (off + n) * size) && out[k][i] != 0xa5;
+            for (size_t i = 0; i < sizeof out[k]; i++)
+                differing += (i < off * size || i >= (off + n) * size) && out[k][i] != 0xa5;
         }
     }
     return differing;
@@ -142,7 +174,8 @@ typedef struct totals {
     uint64_t results, differing;
 } totals;
 
-static void run_group(const lf_codegen_table *table, lf_codegen *c, const level *levels, size_t n_levels, const group *g, totals *sums) {
+static void run_group(const lf_codegen_table *table, lf_codegen *c, const level *levels, size_t n_levels, const group *g,
+                      totals *sums) {
     place places[MOST_ACCESSES];
     if (!places_of(g, c, table, places)) {
         fprintf(stderr, "not one pointwise kernel:\n%s", g->text);
@@ -156,9 +189,13 @@ static void run_group(const lf_codegen_table *table, lf_codegen *c, const level 
         for (int general = 0; general < 2; general++) {
             lfuser_abi_class class_ = {.rows = 1, .vector = general ? 1 : 8, .wide = (uint8_t)general};
             lf_object code;
-            check_status(table->kernel(c, g->program->kernels[l->kernel], &target, class_, &(lf_codegen_options){false}, &code), g->text);
+            check_status(
+                table->kernel(c, g->program->kernels[l->kernel], &target, class_, &(lf_codegen_options){false}, &code),
+                g->text);
             uint64_t differing = levels[i].runs ? run_windows(g, l, places, &code, &sums[i].results) : 0;
-            if (differing) printf("%s, %s code: %llu results differ\n%s", levels[i].name, general ? "general" : "vector", (unsigned long long)differing, g->text);
+            if (differing)
+                printf("%s, %s code: %llu results differ\n%s", levels[i].name, general ? "general" : "vector",
+                       (unsigned long long)differing, g->text);
             sums[i].differing += differing;
             table->release(c, &code);
         }
@@ -183,13 +220,17 @@ static size_t statements_of(lfuser_dtype d, const options *o, const char **out) 
 int main(int argc, char **argv) {
     options o = {.slice = 1};
     for (int i = 1; i < argc; i++) {
-        if (!strncmp(argv[i], "--only=", 7)) o.only = argv[i] + 7;
-        else if (strncmp(argv[i], "--device=", 9)) return fprintf(stderr, "usage: %s [--only=NAME,...]\n", argv[0]), 2; // the device is the CPU
+        if (!strncmp(argv[i], "--only=", 7))
+            o.only = argv[i] + 7;
+        else if (strncmp(argv[i], "--device=", 9))
+            return fprintf(stderr, "usage: %s [--only=NAME,...]\n", argv[0]), 2; // the device is the CPU
     }
-    const level levels[] = {{"x86-64", "x86-64", true},
-                            {"x86-64-v3", "x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
-                            {"x86-64-v4", "x86-64-v4", __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")},
-                            {"native", "", true}};
+    const level levels[] = {
+        {"x86-64", "x86-64", true},
+        {"x86-64-v3", "x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
+        {"x86-64-v4", "x86-64-v4",
+         __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")},
+        {"native", "", true}};
     enum { N_LEVELS = sizeof levels / sizeof *levels };
     const lf_codegen_table *table = lfuser_codegen_entry(LF_CODEGEN_VERSION);
     lf_codegen *c;
@@ -206,8 +247,9 @@ int main(int argc, char **argv) {
             group_close(&g);
         }
         for (size_t i = 0; i < N_LEVELS && n; i++) {
-            printf("%-10s %-5s %9llu results, %llu differ%s\n", levels[i].name, lfuser_dtype_name(d), (unsigned long long)sums[i].results,
-                   (unsigned long long)sums[i].differing, levels[i].runs ? "" : " (compiled only: this machine does not run it)");
+            printf("%-10s %-5s %9llu results, %llu differ%s\n", levels[i].name, lfuser_dtype_name(d),
+                   (unsigned long long)sums[i].results, (unsigned long long)sums[i].differing,
+                   levels[i].runs ? "" : " (compiled only: this machine does not run it)");
             if (levels[i].runs) *(sums[i].differing ? &failed : &passed) += 1;
         }
         fflush(stdout);

@@ -47,7 +47,8 @@ void program_open(program *p, machine *m, lfuser_dtype in, const char *const *st
     sprintf(p->text + at, "\n}\n");
     lfuser_fusion *f;
     must(lfuser_fusion_parse(m->context, "t.lf", p->text, strlen(p->text), NULL, &f), p->text);
-    must(lfuser_fusion_compile(f, m->device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .math = math}, &p->executable),
+    must(lfuser_fusion_compile(f, m->device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .math = math},
+                               &p->executable),
          p->text);
     lfuser_fusion_destroy(f);
     lf_graph **graphs;
@@ -75,7 +76,8 @@ void run_device(machine *m, const program *p, const void *in, size_t n, void *co
     lfuser_output outputs[MAX_OUTPUTS] = {{0}};
     for (size_t i = 0; i <= p->n; i++) {
         lfuser_dtype d = i ? p->out[i - 1] : p->in;
-        tensors[i] = (lfuser_tensor){.device = m->place, .rank = 1, .dtype = lfuser_dl_dtype_of(d), .shape = &shape, .strides = &stride};
+        tensors[i] = (lfuser_tensor){
+            .device = m->place, .rank = 1, .dtype = lfuser_dl_dtype_of(d), .shape = &shape, .strides = &stride};
         must(lfuser_memory_alloc(m->stream, n * lfuser_dtype_bytes(d), &tensors[i].data), "memory");
         if (i) outputs[i - 1].tensor = &tensors[i];
     }
@@ -97,7 +99,11 @@ typedef struct interpreted {
 static void interpret(void *arg, size_t begin, size_t end) {
     const interpreted *r = arg;
     size_t bytes = lfuser_dtype_bytes(r->p->in);
-    lf_array a = {.dtype = (lf_dtype)r->p->in, .tensor = true, .rank = 1, .shape = {(int64_t)(end - begin)}, .strides = {1},
+    lf_array a = {.dtype = (lf_dtype)r->p->in,
+                  .tensor = true,
+                  .rank = 1,
+                  .shape = {(int64_t)(end - begin)},
+                  .strides = {1},
                   .data = (char *)(uintptr_t)(r->in + begin * bytes)};
     lf_interp_result *result;
     lf_status s = lf_interp_run(r->p->graph, &a, 1, &lf_system_allocator, &result);

@@ -19,15 +19,24 @@ static bool option(const char *arg, const char *name, const char **out_value) {
 }
 
 int main(int argc, char **argv) {
-    options o = {.device = getenv("LFUSER_TEST_DEVICE"), .slice = 1024, .fast_slice = 4096, .f64_exact = 2000, .f64_bits = 1 << 18};
+    options o = {
+        .device = getenv("LFUSER_TEST_DEVICE"), .slice = 1024, .fast_slice = 4096, .f64_exact = 2000, .f64_bits = 1 << 18};
     for (int i = 1; i < argc; i++) {
         const char *value;
-        if (option(argv[i], "--device", &value)) o.device = value;
-        else if (option(argv[i], "--only", &value)) o.only = value;
-        else if (option(argv[i], "--slice", &value)) o.slice = strtoull(value, NULL, 10);
-        else if (option(argv[i], "--f64", &value)) o.f64_exact = strtoull(value, NULL, 10);
-        else if (!strcmp(argv[i], "--full")) o.full = true;
-        else return fprintf(stderr, "usage: %s [--device=cpu|cuda[:N]] [--full] [--slice=N] [--f64=N] [--only=NAME,...]\n", argv[0]), 2;
+        if (option(argv[i], "--device", &value))
+            o.device = value;
+        else if (option(argv[i], "--only", &value))
+            o.only = value;
+        else if (option(argv[i], "--slice", &value))
+            o.slice = strtoull(value, NULL, 10);
+        else if (option(argv[i], "--f64", &value))
+            o.f64_exact = strtoull(value, NULL, 10);
+        else if (!strcmp(argv[i], "--full"))
+            o.full = true;
+        else
+            return fprintf(stderr, "usage: %s [--device=cpu|cuda[:N]] [--full] [--slice=N] [--f64=N] [--only=NAME,...]\n",
+                           argv[0]),
+                   2;
     }
     if (!o.device || !*o.device) o.device = "cpu";
     if (!o.slice) o.slice = 1;

@@ -26,13 +26,17 @@ static void program_text(char *text, size_t room, const op *f, bool sums) {
                             "fusion @sweep(%%s: i64) {\n  %%r = iota %d, 0, %d, dtype=i64\n  %%q = add %%r, %%s\n"
                             "  %%u = unsqueeze %%q, axes=[1]\n  %%c = iota %d, 0, 1, dtype=i64\n  %%i = add %%u, %%c\n",
                             ROWS, ROW, ROW)
-                 : snprintf(text, room, "fusion @row(%%s: i64) {\n  %%c = iota %d, 0, 1, dtype=i64\n  %%i = add %%c, %%s\n", ROW);
-    n += snprintf(text + n, room - (size_t)n, "  %%j = cast %%i, dtype=u32\n  %%x = bitcast %%j, dtype=f32\n  %%y = %s\n  %%b = %s\n", statement, bits);
+                 : snprintf(text, room, "fusion @row(%%s: i64) {\n  %%c = iota %d, 0, 1, dtype=i64\n  %%i = add %%c, %%s\n",
+                            ROW);
+    n += snprintf(text + n, room - (size_t)n,
+                  "  %%j = cast %%i, dtype=u32\n  %%x = bitcast %%j, dtype=f32\n  %%y = %s\n  %%b = %s\n", statement, bits);
     if (sums)
-        snprintf(text + n, room - (size_t)n,
-                 "  %%w = cast %%b, dtype=u64\n  %%d = cast %%c, dtype=u64\n  %%e = mul %%d, 2654435762\n  %%o = add %%e, 1\n"
-                 "  %%h = mul %%w, %%o\n  %%t = sum %%h, axes=[1]\n  return %%t\n}\n");
-    else snprintf(text + n, room - (size_t)n, "  return %%b\n}\n");
+        snprintf(
+            text + n, room - (size_t)n,
+            "  %%w = cast %%b, dtype=u64\n  %%d = cast %%c, dtype=u64\n  %%e = mul %%d, 2654435762\n  %%o = add %%e, 1\n"
+            "  %%h = mul %%w, %%o\n  %%t = sum %%h, axes=[1]\n  return %%t\n}\n");
+    else
+        snprintf(text + n, room - (size_t)n, "  return %%b\n}\n");
 }
 
 static lfuser_executable *compiled(machine *m, const op *f, bool sums) {
@@ -48,7 +52,8 @@ static lfuser_executable *compiled(machine *m, const op *f, bool sums) {
 
 static void launch(side *s, lfuser_executable *e, int64_t start, lfuser_dtype d, int64_t n, void *to) {
     int64_t stride = 1;
-    lfuser_tensor t = {.data = to, .device = s->m->place, .rank = 1, .dtype = lfuser_dl_dtype_of(d), .shape = &n, .strides = &stride};
+    lfuser_tensor t = {
+        .data = to, .device = s->m->place, .rank = 1, .dtype = lfuser_dl_dtype_of(d), .shape = &n, .strides = &stride};
     lfuser_argument a = {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value = {.i64 = start}};
     lfuser_output o = {.tensor = &t};
     must(lfuser_run(e, s->m->stream, &a, 1, &o, 1, NULL), "sweep");
@@ -66,11 +71,12 @@ static void look_into_row(side *sides, uint64_t row, tally *t) {
     for (uint32_t i = 0; i < ROW; i++) {
         if (results[0][i] == results[1][i]) continue;
         if (!t->differing++)
-            snprintf(t->wrong_text, sizeof t->wrong_text, ": first at %#llx, %#x on the device and %#x on the CPU", (unsigned long long)(row * ROW + i),
-                     results[0][i], results[1][i]);
+            snprintf(t->wrong_text, sizeof t->wrong_text, ": first at %#llx, %#x on the device and %#x on the CPU",
+                     (unsigned long long)(row * ROW + i), results[0][i], results[1][i]);
     }
     if (t->differing == before && !t->differing++)
-        snprintf(t->wrong_text, sizeof t->wrong_text, ": the sums of the row at %#llx differ, its results alone do not", (unsigned long long)(row * ROW));
+        snprintf(t->wrong_text, sizeof t->wrong_text, ": the sums of the row at %#llx differ, its results alone do not",
+                 (unsigned long long)(row * ROW));
 }
 
 static void sweep(side *sides, const op *f) {
@@ -83,7 +89,9 @@ static void sweep(side *sides, const op *f) {
     for (int64_t c = 0; c < CHUNKS; c++)
         for (int k = 0; k < 2; k++) // the device first: it works while the CPU does
             launch(&sides[k], sides[k].sums, c * ROW * ROWS, LFUSER_U64, ROWS, (uint64_t *)sides[k].memory + c * ROWS);
-    for (int k = 0; k < 2; k++) must(lfuser_memory_download(sides[k].m->stream, sides[k].host, sides[k].memory, sizeof(uint64_t) * ROWS * CHUNKS), "download");
+    for (int k = 0; k < 2; k++)
+        must(lfuser_memory_download(sides[k].m->stream, sides[k].host, sides[k].memory, sizeof(uint64_t) * ROWS * CHUNKS),
+             "download");
     for (int k = 0; k < 2; k++) must(lfuser_stream_synchronize(sides[k].m->stream), "sweep");
     for (uint64_t row = 0; row < (uint64_t)ROWS * CHUNKS && t.differing < 1 << 20; row++)
         if (sides[0].host[row] != sides[1].host[row]) look_into_row(sides, row, &t);

@@ -17,7 +17,11 @@ static void big_open(big *b, lfuser_dtype d, uint32_t rank, int64_t rows, int64_
     b->bytes = (size_t)rows * (size_t)(rank > 1 ? cols : 1) * lfuser_dtype_bytes(d);
     b->strides[0] = rank > 1 ? cols : 1;
     b->strides[1] = 1;
-    b->view = (lfuser_tensor){.device = env.place, .rank = (int32_t)rank, .dtype = lfuser_dl_dtype_of(d), .shape = b->shape, .strides = b->strides};
+    b->view = (lfuser_tensor){.device = env.place,
+                              .rank = (int32_t)rank,
+                              .dtype = lfuser_dl_dtype_of(d),
+                              .shape = b->shape,
+                              .strides = b->strides};
     if (!b->mapped) {
         ok(lfuser_memory_alloc(env.stream, b->bytes, &b->view.data));
         return;
@@ -27,8 +31,10 @@ static void big_open(big *b, lfuser_dtype d, uint32_t rank, int64_t rows, int64_
 }
 
 static void big_close(big *b) {
-    if (b->mapped) munmap(b->view.data, b->bytes);
-    else lfuser_memory_free(env.stream, b->view.data);
+    if (b->mapped)
+        munmap(b->view.data, b->bytes);
+    else
+        lfuser_memory_free(env.stream, b->view.data);
 }
 
 static void put(big *b, size_t at, const void *from, size_t bytes) {
@@ -74,7 +80,8 @@ START_TEST(offset_beyond_2_31) {
                       : "fusion @t(%x: i8[?, ?]) { %y = slice %x, [65000, 0], [70000, 64], [1, 1] return %y }",
             &a, 1, &y);
         for (int64_t i = 0; i < N * WIDTH; i++)
-            if (*(int8_t *)tensor_element(&y, i) != (int8_t)(i / WIDTH * 31 + i % WIDTH)) ck_abort_msg("element %lld", (long long)i);
+            if (*(int8_t *)tensor_element(&y, i) != (int8_t)(i / WIDTH * 31 + i % WIDTH))
+                ck_abort_msg("element %lld", (long long)i);
         tensor_finish(&y);
     }
     big_close(&x);
@@ -155,8 +162,14 @@ static const struct grid {
      {196, 262144},
      2,
      LFUSER_F16},
-    {"fusion @t(%x: f32[?, ?]) { %e = expand %x, [100800, 1] %y = cumprod %e, axis=1 return %y }", {100800, 1}, 2, LFUSER_F32},
-    {"fusion @t(%x: f32[?, ?]) { %e = expand %x, [100800, 3] %y = cumprod %e, axis=1 return %y }", {100800, 3}, 2, LFUSER_F32},
+    {"fusion @t(%x: f32[?, ?]) { %e = expand %x, [100800, 1] %y = cumprod %e, axis=1 return %y }",
+     {100800, 1},
+     2,
+     LFUSER_F32},
+    {"fusion @t(%x: f32[?, ?]) { %e = expand %x, [100800, 3] %y = cumprod %e, axis=1 return %y }",
+     {100800, 3},
+     2,
+     LFUSER_F32},
     {"fusion @t(%x: f32[?, ?]) { %e = expand %x, [1, 8, 3136, 3136] %y = mean %e, axes=[1] return %y }",
      {1, 3136, 3136},
      3,
@@ -203,12 +216,13 @@ START_TEST(odd_pitch) {
     tensor_upload(&m);
     make(&y, LFUSER_BF16, 2, cut);
     lfuser_argument a[] = {tensor_argument(&x.view), tensor_argument(&m.view)};
-    run("fusion @t(%x: bf16[?, ?], %m: bf16[?, ?]) { %p = mul %x, %m %y = slice %p, [0, 0], [512, 4096], [1, 1] return %y }", a,
-        2, &y);
+    run("fusion @t(%x: bf16[?, ?], %m: bf16[?, ?]) { %p = mul %x, %m %y = slice %p, [0, 0], [512, 4096], [1, 1] return %y }",
+        a, 2, &y);
     for (int64_t i = 0; i < ROWS * COLS; i++) {
         int64_t at = i / COLS * PITCH + i % COLS;
         uint16_t got = *(uint16_t *)tensor_element(&y, i), want = at % 3 ? (uint16_t)(0x3f80 + at % 1000) : 0;
-        if (got != want) ck_abort_msg("element %lld is %x, not %x", (long long)i, got, want); // an assertion costs a system call
+        if (got != want)
+            ck_abort_msg("element %lld is %x, not %x", (long long)i, got, want); // an assertion costs a system call
     }
     tensor_finish(&x);
     tensor_finish(&m);
