@@ -357,6 +357,7 @@ START_TEST(host_programs_take_no_notice_of_streams) {
     ok(lfuser_completion_query(completion)); // there was nothing to wait for
     lfuser_completion_release(completion);
     open_gate(&g);
+    ok(lfuser_stream_synchronize(env.stream)); // the gate lies on this stack
     lfuser_executable_destroy(e);
 }
 END_TEST
