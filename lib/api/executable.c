@@ -193,7 +193,7 @@ void lfuser_executable_destroy(lfuser_executable *e) {
     }
     lf_executable_drop_unread(e);
     if (e->program) {
-        for (uint32_t i = 0; e->constants && i < e->program->abi.n_constants; i++)
+        for (uint32_t i = 0; e->constants && e->constant_stream && i < e->program->abi.n_constants; i++)
             e->device->device->ops->memory_free(e->constant_stream->stream, e->constants[i]);
         lf_free(&e->context->allocator, e->constants);
         lfuser_stream_destroy(e->constant_stream);
