@@ -1,5 +1,6 @@
 // The C builder: the same graph as the text form makes, without text.
 #include "api/api.h"
+#include "runtime/fpstate.h"
 #include <string.h>
 
 struct lfuser_builder {
@@ -103,9 +104,11 @@ lfuser_status lfuser_builder_op(lfuser_builder *b, const char *op, const lfuser_
     lf_op_request request = {.code = code, .n_args = n_operands, .n_attrs = n_attributes};
     lf_value *results = NULL;
     size_t n = 0;
+    lf_fpstate fp = lf_fp_enter();  // literals are rounded, and scalars of constants computed
     lf_status s = convert(b, &arena, operands, n_operands, 0, &request.args);
     if (!s) s = convert_attributes(b, &arena, attributes, n_attributes, &request.attrs);
     if (!s) s = lf_graph_add(b->graph, &request, &results, &n);
+    lf_fp_leave(fp);
     lf_arena_finish(&arena);
     if (s) return lf_public(s);
     for (size_t i = 0; i < n && out_results; i++) out_results[i] = (lfuser_value *)&results[i];

@@ -1,5 +1,6 @@
 // Executables: host code at once, kernels by class when they are first needed.
 #include "api/api.h"
+#include "runtime/fpstate.h"
 #include <string.h>
 
 static lf_status invalid(const lfuser_context *c, const char *what) {
@@ -173,7 +174,9 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     pthread_mutex_init(&e->lock, NULL);
     lf_vec_init(&e->streams, &e->context->allocator);
     lf_vec_init(&e->unread, &e->context->allocator);
+    lf_fpstate fp = lf_fp_enter();  // the compiler folds constants
     lf_status s = build(e);
+    lf_fp_leave(fp);
     if (s) {
         lfuser_executable_destroy(e);
         return lf_public(s);
@@ -214,16 +217,18 @@ void lfuser_executable_destroy(lfuser_executable *e) {
 
 lfuser_status lfuser_executable_prepare(lfuser_executable *e) {
     if (!e) return lf_public(invalid(NULL, "lfuser_executable_prepare: executable is NULL"));
-    for (uint32_t i = 0; i < e->program->abi.n_launches; i++) {
+    lf_fpstate fp = lf_fp_enter();
+    lf_status s = NULL;
+    for (uint32_t i = 0; i < e->program->abi.n_launches && !s; i++) {
         lfuser_abi_class classes[LF_MAX_CLASSES];
         uint32_t n = lf_launch_usual_classes(&e->program->abi.launches[i], e->device->device->type, classes);
-        for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t k = 0; k < n && !s; k++) {
             lf_variant *unused;
-            lf_status s = lf_executable_variant(e, i, classes[k], NULL, &unused);
-            if (s) return lf_public(s);
+            s = lf_executable_variant(e, i, classes[k], NULL, &unused);
         }
     }
-    return NULL;
+    lf_fp_leave(fp);
+    return lf_public(s);
 }
 
 // ---- what it takes and gives ---------------------------------------------------------------------------------------------------------

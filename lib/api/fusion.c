@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "parse/parse.h"
 #include "partition/partition.h"
+#include "runtime/fpstate.h"
 #include <string.h>
 
 lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) {
@@ -40,7 +41,9 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
         return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_parse: an argument is NULL"));
     lf_graph **graphs;
     size_t n;
+    lf_fpstate fp = lf_fp_enter();  // literals are rounded, and scalars of constants computed
     lf_status s = lf_parse(&c->allocator, file, text, bytes, false, &graphs, &n);
+    lf_fp_leave(fp);
     if (s) return lf_public(s);
     size_t found = 0;
     while (name && found < n && strcmp(graphs[found]->name, name) != 0) found++;
@@ -119,8 +122,12 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
     lf_target target;
     lf_status s = lf_target_parse(&f->context->allocator, target_text ? target_text : "cpu", &target);
     if (s) return lf_public(s);
-    if (stage <= LFUSER_STAGE_GRAPH)
-        return lf_public(lf_graph_print(f->graph, stage == LFUSER_STAGE_FUSION ? LF_PRINT_SOURCE : LF_PRINT_FULL, out_text));
+    lf_fpstate fp = lf_fp_enter();  // numbers are printed
+    if (stage <= LFUSER_STAGE_GRAPH) {
+        s = lf_graph_print(f->graph, stage == LFUSER_STAGE_FUSION ? LF_PRINT_SOURCE : LF_PRINT_FULL, out_text);
+        lf_fp_leave(fp);
+        return lf_public(s);
+    }
     pthread_mutex_lock(&f->lock);
     lf_program *p = NULL;
     if (stage == LFUSER_STAGE_PARTITION) {
@@ -133,5 +140,6 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
         lf_program_destroy(p);
     }
     pthread_mutex_unlock(&f->lock);
+    lf_fp_leave(fp);
     return lf_public(s);
 }
