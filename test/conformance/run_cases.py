@@ -3,9 +3,11 @@
 
 run_cases.py FILE.jsonl[.gz] … [--device=interp|cpu|cuda[:N]] [--as-scalars] [--filter=TEXT] [--jobs=N] [--known=FILE]
 
-A case is a JSON object a line: id, program, args, expect, tol, options (see docs/testing.md). Failing ids are printed with what
-was got and what was wanted, then "N passed, N failed"; exit status 1 when any failed. --as-scalars feeds each element (the first
-64) of an elementwise case as host scalars. --known names a file of "id  reason" lines: cases that are left out.
+A case is a JSON object a line: id, program, args, expect, tol, options (README.md says more). Instead of args and expect it may have
+`runs`: a list of objects with args, expect and perhaps index_error (whether the run must report one), all of one compiled program.
+Scalars with `each` hold many values: the program runs once for each. `tol` may be a list, one for each output. Failing ids are printed
+with what was got and what was wanted, then "N passed, N failed"; exit status 1 when any failed. --as-scalars feeds each element (the
+first 64) of the elementwise cases as host scalars. --known names a file of "id  reason" lines: cases that are left out.
 """
 import argparse
 import base64
@@ -14,6 +16,7 @@ import gzip
 import json
 import math
 import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import struct
@@ -131,25 +134,44 @@ class Library:
         self.device = self.context.device(device)
         self.stream = self.device.stream()
 
-    def run(self, case, args):
+    def prepare(self, case):
+        """A function from arguments to (outputs, index error or None)."""
         L = self.L
         try:
             fusion = self.context.parse(case["program"], "case.lf")
             executable = fusion.compile(self.device, case.get("options", {}).get("math", "exact"))
         except L.Error as e:
             raise Refused("compile", e.message)
+        return lambda args: self.run(executable, args)
+
+    def run(self, executable, args):
+        L, u64_max = self.L, (1 << 64) - 1
         try:
             given = [(d, storage) if shape is None else L.Tensor(d, shape, storage, strides, offset) for d, shape, storage, strides, offset in args]
-            results = executable.run(self.stream, given)
+            results, completion = executable.run_raw(self.stream, given, want_completion=True)
         except L.Error as e:
             raise Refused("run", e.message)
-        values = []
+        values, index_error = [], None
         for info, r in zip(executable.outputs, results):
-            if isinstance(r, L.Pending): values.append(Value(info.dtype, None, r.bytes()))
-            elif isinstance(r, L.Output): values.append(Value(info.dtype, r.shape, r.bytes()))
-            elif isinstance(r, L.Tensor): values.append(Value(info.dtype, r.shape, r.gather(r.read_back(self.stream))))
-            else: values.append(Value(info.dtype, [] if info.kind == "host tensor" else None, L.pack(info.dtype, r)))
-        return values
+            if info.kind == "pending": values.append(Value(info.dtype, None, L.Pending(self.device, r.pending, info.dtype).bytes()))
+            elif info.kind != "tensor": values.append(Value(info.dtype, [] if info.kind == "host tensor" else None, bytes(r.value)[:L.BYTES[info.dtype]]))
+            elif info.into >= 0: values.append(Value(info.dtype, given[info.into].shape, given[info.into].gather(given[info.into].read_back(self.stream))))
+            else:
+                t = L.Output(self.stream, r.allocated)
+                values.append(Value(info.dtype, t.shape, t.bytes()))
+        try: L._check(L._lib.lfuser_completion_wait(completion, u64_max))
+        except L.Error as e:
+            if e.code != "index-error": raise
+            index_error = e.message
+        # A completion that is released at once leaves its error to the next run of the executable.
+        executable.completions = getattr(executable, "completions", []) + [Completion(L, completion)]
+        return values, index_error
+
+
+class Completion:
+    def __init__(self, L, handle): self.L, self.handle = L, handle
+
+    def __del__(self): self.L._lib.lfuser_completion_release(self.handle)
 
 
 class FaceValue(c.Structure):
@@ -163,10 +185,13 @@ class Interpreter:
         self.lib = c.CDLL(os.path.join(build, "lib", "liblfuser-interp-face.so"))
         self.lib.lft_interp_run.argtypes = [c.c_char_p, c.c_size_t, c.c_void_p, c.c_size_t, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p,
                                             c.c_char_p, c.c_size_t, c.c_void_p]
-        self.lib.lft_interp_release.argtypes = [c.c_void_p]
+        self.lib.lft_interp_release.argtypes = self.lib.lft_interp_index_error.argtypes = [c.c_void_p]
+        self.lib.lft_interp_index_error.restype = c.c_char_p
 
-    def run(self, case, args):
-        L, text = self.L, case["program"].encode()
+    def prepare(self, case): return lambda args: self.run(case["program"].encode(), args)
+
+    def run(self, text, args):
+        L = self.L
         raw, keep = (FaceValue * max(len(args), 1))(), []
         for i, (dtype, shape, storage, strides, offset) in enumerate(args):
             t = L.Tensor(dtype, shape or [], storage, strides, offset)
@@ -181,79 +206,179 @@ class Interpreter:
             shape = list(o.shape[:o.rank])
             dtype = L.DTYPES[o.dtype]
             values.append(Value(dtype, shape if o.tensor else None, c.string_at(o.data, math.prod(shape) * L.BYTES[dtype]) if o.data else b""))
+        told = self.lib.lft_interp_index_error(result)
         self.lib.lft_interp_release(result)
-        return values
+        return values, told.decode() if told else None
 
 
 # ---- running -----------------------------------------------------------------------------------------------------------------
 
-def scalar_cases(L, case):
-    """An elementwise case as cases of host scalars, or nothing."""
-    if "error" in case["expect"] or any("value" not in a and ("strides" in a or "offset" in a) for a in case["args"]): return
+def elements(L, v):
+    """The elements of an encoded value, row-major, one bytes object each."""
+    dtype, shape, data, strides, offset = encoded(L, v)
+    if strides is not None or offset: data = L.Tensor(dtype, shape, data, strides, offset).gather(data)
+    size = L.BYTES[dtype]
+    return [data[i:i + size] for i in range(0, len(data), size)]
+
+
+def broadcast_element(shape, result, flat):
+    """The row-major number of the element of a tensor that broadcasting puts at number flat of the result."""
+    index, at, step = [], 0, 1
+    for n in reversed(result): flat, i = divmod(flat, n); index.append(i)
+    for n, i in zip(reversed(shape), index):
+        at += step * (i if n > 1 else 0)
+        step *= n
+    return at
+
+
+def as_scalars(L, case):
+    """An elementwise case with each element as host scalars (the first 64 of the result): a case with `each`. None where the scalars'
+    promotion is another by rule: operands of two tiers, or literals of a higher category than the tensors beside them."""
+    wants = case.get("expect")
+    if "runs" in case or not wants or "error" in wants or any("each" in a for a in case["args"]): return None
     tensors = [a for a in case["args"] if "value" not in a]
-    wants = case["expect"]
-    if not tensors or any("value" in w or w["shape"] != tensors[0]["shape"] for w in wants) or any(a["shape"] != tensors[0]["shape"] for a in tensors): return
-    # Only dtypes whose scalar promotion agrees with the tensor's: the program is the same but for the parameters' types.
-    program = re.sub(r"\b(bool|[iu]\d+|b?f\d+|c\d+)\[[^\]]*\]", r"\1", case["program"])
-    for i in range(min(64, math.prod(tensors[0]["shape"]))):
-        def element(v):
-            if "value" in v: return v
-            size = L.BYTES[v["dtype"]]
-            return dict(dtype=v["dtype"], raw=base64.b64decode(v["b64"])[i * size:(i + 1) * size])
-        yield dict(case, id=f"{case['id']}[{i}]", program=program, args=[element(a) for a in case["args"]], expect=[element(w) for w in wants])
-
-
-ELEMENTWISE = re.compile(r"= (\w+) ")
+    if not tensors or any("value" in w or w["shape"] != wants[0]["shape"] for w in wants): return None
+    tiers = {0 if "value" in a else 1 if not a["shape"] else 2 for a in case["args"]}
+    if len(tiers) > 1 and len({a["dtype"] for a in case["args"]}) > 1: return None
+    shape, program = wants[0]["shape"], re.sub(r"\b(bool|[iu]\d+|b?f\d+|c\d+)\[[^\]]*\]", r"\1", case["program"])
+    if "f" not in "".join(a["dtype"] for a in tensors) and re.search(r"[ ,]-?(\d+\.|inf|nan|0x)", program): return None
+    n, columns = min(64, math.prod(shape)), []
+    if not n: return None
+    for a in case["args"]:
+        if "value" in a: columns.append(dict(dtype=a["dtype"], each_of=[scalar_bytes(L, a["dtype"], a["value"])] * n))
+        else:
+            xs = elements(L, a)
+            columns.append(dict(dtype=a["dtype"], each_of=[xs[broadcast_element(a["shape"], shape, i)] for i in range(n)]))
+    return dict(case, program=program, args=columns, expect=[dict(dtype=w["dtype"], each_of=elements(L, w)[:n]) for w in wants])
 
 
 def elementwise_ops():
+    """Names of ops that are elementwise whatever the number of operands, and of those that have another form too."""
     text = open(os.path.join(root, "lib", "ir", "ops.def")).read()
-    # Ops with a float result give f32 for integer tensors and f64 for integer scalars; the runner feeds those their own dtype only.
-    return set(re.findall(r"LF_ELEM\(\w+, (\w+),", text))
+    elem = set(re.findall(r"^LF_ELEM\(\w+, (\w+),", text, re.M))
+    return elem, elem & set(re.findall(r"^LF_(?!ELEM)\w+\(\w+, (\w+),", text, re.M))
+
+
+def is_elementwise(program, ops):
+    elem, twofold = ops
+    for line in program.splitlines():
+        m = re.match(r" *%.*= (\w+) (.*)", line)
+        if m and (m[1] not in elem or (m[1] in twofold and not re.search(r"%[\w.]+, [^=]*$|^[^=]*, %[\w.]+", m[2]))): return False
+    return True
+
+
+def column(L, v):
+    """The elements of an `each` value."""
+    if "each_of" in v: return v["each_of"]
+    size, data = L.BYTES[v["dtype"]], base64.b64decode(v["each"])
+    return [data[i:i + size] for i in range(0, len(data), size)]
+
+
+def judge_each(L, run, args, expect, tols):
+    """The program once for each element; None, or what is wrong."""
+    columns, wants = [column(L, a) for a in args], [column(L, w) for w in expect]
+    for i in range(len(wants[0])):
+        got, _ = run([(a["dtype"], None, xs[i], None, 0) for a, xs in zip(args, columns)])
+        for k, (g, w) in enumerate(zip(got, expect)):
+            if (g.dtype, g.shape) != (w["dtype"], None): return f"output {k}: got {g.dtype} {g.shape}, want the scalar {w['dtype']}"
+            if g.data != wants[k][i] and not close(L, g.dtype, g.data, wants[k][i], tols[k]):
+                told = ", ".join(str(L.unpack(a["dtype"], xs[i])[0]) for a, xs in zip(args, columns))
+                return (f"output {k}, run {i} ({told}): got {L.unpack(g.dtype, g.data)[0]} ({g.data[::-1].hex()}), "
+                        f"want {L.unpack(g.dtype, wants[k][i])[0]} ({wants[k][i][::-1].hex()})")
+    return None
+
+
+def judge_run(L, run, args, expect, tols, index_error):
+    if args and ("each" in args[0] or "each_of" in args[0]): return judge_each(L, run, args, expect, tols)
+    got, told = run([encoded(L, a) for a in args])
+    if len(got) != len(expect): return f"{len(got)} outputs, want {len(expect)}"
+    for k, (g, w) in enumerate(zip(got, expect)):
+        wrong = differs(L, g, w, tols[k])
+        if wrong: return f"output {k}: {wrong}"
+    if index_error is not None and index_error != bool(told): return f"index error: got {told}, want {'one' if index_error else 'none'}"
+    return None
 
 
 def run_case(L, backend, case):
-    args = [(a["dtype"], None, a["raw"], None, 0) if "raw" in a else encoded(L, a) for a in case["args"]]
-    error = isinstance(case.get("expect"), dict) and case["expect"].get("error")
+    """None, or what is wrong."""
+    runs = case.get("runs") or [dict(args=case["args"], expect=case.get("expect"))]
+    error = isinstance(runs[0]["expect"], dict) and runs[0]["expect"].get("error")
     try:
-        got = backend.run(case, args)
+        run = backend.prepare(case)
+        if error: run([encoded(L, a) for a in runs[0]["args"]])
     except Refused as e:
         if not error: return f"refused at {e.stage}: {e}"
         if e.stage == "run" and error["stage"] == "compile": return f"refused at run, want a refusal at compile: {e}"
         missing = [h for h in error.get("has", []) if h not in str(e)]
         return f"the message lacks {missing}: {e}" if missing else None
     if error: return f"ran, but must be refused at {error['stage']}"
-    if "expect" not in case: return None
-    if len(got) != len(case["expect"]): return f"{len(got)} outputs, want {len(case['expect'])}"
-    for k, (g, w) in enumerate(zip(got, case["expect"])):
-        if "raw" in w:
-            ok = g.dtype == w["dtype"] and (g.data == w["raw"] or close(L, g.dtype, g.data, w["raw"], case.get("tol", {"ulp": 0})))
-            wrong = None if ok else f"got {g.dtype} {g.data[::-1].hex()}, want {w['dtype']} {w['raw'][::-1].hex()}"
-        else:
-            wrong = differs(L, g, w, case.get("tol", {"ulp": 0}))
-        if wrong: return f"output {k}: {wrong}"
+    for i, r in enumerate(runs):
+        if r["expect"] is None:
+            run([encoded(L, a) for a in r["args"]])
+            continue
+        tol = case.get("tol", {"ulp": 0})
+        try: wrong = judge_run(L, run, r["args"], r["expect"], tol if isinstance(tol, list) else [tol] * len(r["expect"]), r.get("index_error"))
+        except Refused as e: wrong = f"refused at {e.stage}: {e}"
+        if wrong: return f"run {i}, {wrong}" if len(runs) > 1 else wrong
     return None
 
 
-def work(job):
-    device, as_scalars, cases = job
-    L = import_lfuser()
-    backend = Interpreter(L) if device == "interp" else Library(L, device)
-    ops = elementwise_ops() if as_scalars else ()
-    failures, n = [], 0
-    for case in cases:
-        variants = [case]
-        if as_scalars:
-            if not set(ELEMENTWISE.findall(case["program"])) <= ops: continue
-            variants = list(scalar_cases(L, case))
-        for v in variants:
-            n += 1
+class Worker:
+    """Runs cases one after another: in this process, or in one of its own that may die of a case."""
+
+    def __init__(self, device, scalars):
+        self.L = import_lfuser()
+        self.backend = Interpreter(self.L) if device == "interp" else Library(self.L, device)
+        self.scalars, self.ops = scalars, elementwise_ops() if scalars else ()
+
+    def run(self, case):
+        """(what is wrong or None, number of elements fed as scalars), or None for a case that is left out."""
+        n = 0
+        if self.scalars:
+            case = as_scalars(self.L, case) if is_elementwise(case["program"], self.ops) else None
+            if not case: return None
+            n = len(case["expect"][0]["each_of"])
+        try:
+            wrong = run_case(self.L, self.backend, case)
+        except Exception as e:  # the runner must tell of every case
+            wrong = f"{type(e).__name__}: {e}"
+        # Scalars promote to another dtype here: f64, not f32, for integers.
+        return None if self.scalars and wrong and "want the scalar" in wrong else (wrong, n)
+
+
+def serve(pipe, device, scalars):
+    worker = Worker(device, scalars)
+    while (case := pipe.recv()) is not None: pipe.send(worker.run(case))
+
+
+def in_processes(cases, device, scalars, jobs):
+    """Yields (case, result); a process that dies is a failure of the case it was at, and another takes its place."""
+    spawn, left, busy = multiprocessing.get_context("spawn"), iter(cases), {}
+
+    def start():
+        ours, theirs = spawn.Pipe()
+        process = spawn.Process(target=serve, args=(theirs, device, scalars), daemon=True)
+        process.start()
+        theirs.close()
+        return ours, process
+
+    def give(pipe, process):
+        case = next(left, None)
+        pipe.send(case)
+        if case is not None: busy[pipe] = process, case
+        else: process.join()
+    for _ in range(min(jobs, len(cases))): give(*start())
+    while busy:
+        for pipe in multiprocessing.connection.wait(list(busy)):
+            process, case = busy.pop(pipe)
             try:
-                wrong = run_case(L, backend, v)
-            except Exception as e:  # the runner must tell of every case
-                wrong = f"{type(e).__name__}: {e}"
-            if wrong: failures.append((v["id"], wrong))
-    return n, failures
+                result = pipe.recv()
+            except EOFError:
+                process.join()
+                result = (f"the process died: exit code {process.exitcode}", 0)
+                pipe, process = start()
+            yield case, result
+            give(pipe, process)
 
 
 def main():
@@ -273,16 +398,18 @@ def main():
     for name in o.files:
         with (gzip.open if name.endswith(".gz") else open)(name, "rt") as f:
             cases += [case for case in map(json.loads, f) if o.filter in case["id"] and case["id"] not in known]
-    if o.jobs > 1:
-        chunks = [(o.device, o.as_scalars, cases[i::o.jobs * 4]) for i in range(o.jobs * 4)]
-        with multiprocessing.get_context("spawn").Pool(o.jobs) as pool: results = pool.map(work, chunks, 1)
+    if o.jobs > 1: results = list(in_processes(cases, o.device, o.as_scalars, o.jobs))
     else:
-        results = [work((o.device, o.as_scalars, cases))]
-    failures = sorted(f for _, fs in results for f in fs)
+        worker = Worker(o.device, o.as_scalars)
+        results = [(case, worker.run(case)) for case in cases]
+    judged = [(case["id"], *r) for case, r in results if r is not None]
+    failures = sorted((name, wrong) for name, wrong, _ in judged if wrong)
     for case, wrong in failures[:o.show]: print(f"FAIL {case}: {wrong}")
     if len(failures) > o.show: print(f"… and {len(failures) - o.show} more")
     for case, reason in known.items(): print(f"left out {case}: {reason.strip()}")
-    total = sum(n for n, _ in results)
+    total = len(judged)
+    if o.as_scalars:
+        print(f"{sum(n for _, _, n in judged)} elements of {total} cases as host scalars; {len(cases) - total} cases are not elementwise, or promote otherwise")
     print(f"{total - len(failures)} passed, {len(failures)} failed")
     return 1 if failures or not total else 0
 
