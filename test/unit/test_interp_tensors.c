@@ -479,6 +479,7 @@ END_TEST
 int main(void) {
     Suite *s = suite_create("interp_tensors");
     TCase *t = tcase_create("tensors");
+    tcase_set_timeout(t, 240);
     tcase_add_test(t, float_sums_and_products_follow_the_canonical_order);
     tcase_add_test(t, columns_and_rows_are_summed_alike);
     tcase_add_test(t, sums_of_other_dtypes);

@@ -407,7 +407,6 @@ static const refusal refusals[] = {
     {BASE, "%r = fptrunc float %f to half", "no half arithmetic"},
     {BASE, "%r = fadd half %h, %h", "no half arithmetic"},
     {V3, "%r = fptrunc double %d to half", "no conversion from f64 to half"},
-    {V3, "%r = sitofp i32 %i to half", "no conversion of a wide integer to half"},
     {V3, "%r = call half @llvm.fma.f16(half %h, half %h, half %h)", "no half arithmetic with one rounding"},
     {NATIVE, "call void %p()", "no indirect calls"},
     {NATIVE, "call void asm sideeffect \"nop\", \"\"()", "no inline assembly"},
