@@ -96,13 +96,13 @@ static void picking_close(picking *p) {
 static const int64_t bad_indices[] = {10, -11, INT64_MAX, INT64_MIN, 4611686018427387904};
 
 START_TEST(indices_out_of_range_read_zero) {
-    char message[128];
+    char message[160];
     for (int which = 0; which < 2; which++) {
         picking p;
         picking_open(&p, picking_texts[which], bad_indices[_i]);
         lfuser_completion *c;
         snprintf(message, sizeof message,
-                 "@f: '%s' giving %%y: an index was out of range along axis 0; the element read as 0",
+                 "@f: '%s' giving %%y: an index was out of range along axis 0; the element read as 0 (t.lf:1:51)",
                  which ? "gather" : "take");
         for (int round = 0; round < 2; round++) { // read errors do not stand in the next run's way
             ok(picking_run(&p, &c));
@@ -136,7 +136,7 @@ START_TEST(a_pending_index_out_of_range) {
     tensor_f32(&p.y, 1, (int64_t[]){10}, 5, 5);
     ok(picking_run(&p, &c));
     fails(lfuser_completion_wait(c, UINT64_MAX), LFUSER_INDEX_ERROR,
-          "@f: 'index' giving %a: an index was out of range along axis 0; the element read as 0");
+          "@f: 'index' giving %a: an index was out of range along axis 0; the element read as 0 (t.lf:1:86)");
     lfuser_completion_release(c);
     tensor_download(&p.y);
     for (int k = 0; k < 10; k++) ck_assert_float_eq(tensor_f32_at(&p.y, k), (float)(k + 1));
@@ -145,7 +145,8 @@ START_TEST(a_pending_index_out_of_range) {
 END_TEST
 
 START_TEST(unread_errors_fail_the_next_run) {
-    static const char message[] = "@f: 'take' giving %y: an index was out of range along axis 0; the element read as 0";
+    static const char message[] =
+        "@f: 'take' giving %y: an index was out of range along axis 0; the element read as 0 (t.lf:1:51)";
     char noted[512];
     picking p;
     picking_open(&p, picking_texts[0], 10);
@@ -189,7 +190,7 @@ START_TEST(a_kept_completion_is_asked_later) {
     open_gate(&g);
     ok(lfuser_completion_wait(fine, 60000000000));
     fails(lfuser_completion_query(bad), LFUSER_INDEX_ERROR,
-          "@f: 'take' giving %y: an index was out of range along axis 0; the element read as 0");
+          "@f: 'take' giving %y: an index was out of range along axis 0; the element read as 0 (t.lf:1:51)");
     lfuser_completion_release(bad);
     lfuser_completion_release(fine);
     // It may outlive the executable.
@@ -267,7 +268,6 @@ static lfuser_status scenario(const lfuser_allocator *allocator, bool *out_right
     if (!s) s = lfuser_completion_wait(completion, UINT64_MAX);
     if (!s) s = lfuser_stream_synchronize(stream);
     if (!s) {
-        
         float want[16], most = -INFINITY;
         for (int r = 0; r < 4; r++) {
             float row = 0;
@@ -337,7 +337,7 @@ START_TEST(each_allocation_may_fail) {
     ok(scenario(&allocator, &right));
     ck_assert(right);
     ck_assert_int_eq(c.live, 0);
-    long calls = c.calls, step = SLOW_BUILD || test_on_cuda() ? 37 : 1;
+    long calls = c.calls, step = SLOW_BUILD || test_on_cuda() ? 9 : 1;
     int failed = 0, succeeded = 0;
     for (long k = 1 + _i * step; k <= calls; k += 4 * step) {
         c.calls = 0;
