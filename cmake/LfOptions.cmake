@@ -29,6 +29,10 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   # gcc 12 loses the rounding in (double)(float)x when it makes vectors of scalar code.
   target_compile_options(lf_options INTERFACE -fno-tree-slp-vectorize)
 endif()
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+  # Fields that are left out are zero, and long texts are written in pieces: both are meant.
+  target_compile_options(lf_options INTERFACE -Wno-missing-field-initializers -Wno-string-concatenation)
+endif()
 if(LFUSER_WERROR)
   target_compile_options(lf_options INTERFACE -Werror)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")

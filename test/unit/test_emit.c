@@ -262,7 +262,7 @@ START_TEST(a_bitcast_shows_canonical_nans) {
     cell_code *run;
     lf_jit_code *code;
     load(l, 0, 1, &run, &code);
-    uint32_t out, direct, in = 0xff800001;
+    uint32_t out, direct = 0, in = 0xff800001;
     run(&out, &(uint8_t){1}, &in, &direct, NULL, 0);
     ck_assert_uint_eq(out, 0xff800001);
     run(&out, &(uint8_t){0}, &in, &direct, NULL, 0);
