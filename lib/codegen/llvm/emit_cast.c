@@ -170,14 +170,21 @@ lf_register lf_emit_cast_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
 }
 
 // ---- bitcast --------------------------------------------------------------------------------------------------------
+// On the bits, as integers: to LLVM one NaN is as good as another, and it drops a float select that only tells them apart
+// (behind a square root it does).
 static LLVMValueRef canonical_part(lf_emit *e, lf_dtype d, LLVMValueRef v) {
-    if (lf_is_half(d)) {
-        uint64_t infinity = d == LF_F16 ? 0x7c00 : 0x7f80;
-        LLVMValueRef v_nan = l_icmp_const(e, LLVMIntUGT, l_and(e, v, l_int(e, 16, 0x7fff)), infinity);
-        return l_select(e, v_nan, l_int(e, 16, d == LF_F16 ? 0x7e00 : 0x7fc0), v);
-    }
-    LLVMValueRef v_quiet = l_bits_float(e, d == LF_F64 ? l_int(e, 64, 0x7ff8000000000000) : l_int(e, 32, 0x7fc00000));
-    return l_select(e, l_is_nan(e, v), v_quiet, v);
+    static const struct {
+        uint64_t infinity, quiet;
+    } table[] = {[LF_F16] = {0x7c00, 0x7e00},
+                 [LF_BF16] = {0x7f80, 0x7fc0},
+                 [LF_F32] = {0x7f800000, 0x7fc00000},
+                 [LF_F64] = {0x7ff0000000000000, 0x7ff8000000000000}};
+    LLVMValueRef v_bits = lf_is_half(d) ? v : l_float_bits(e, v);
+    LLVMValueRef v_sign = l_int_like(e, v_bits, 1ull << (l_bits(d) - 1));
+    LLVMValueRef v_size = l_and(e, v_bits, l_not(e, v_sign));
+    LLVMValueRef v_nan = l_icmp_const(e, LLVMIntUGT, v_size, table[d].infinity);
+    LLVMValueRef v_result = l_select(e, v_nan, l_int_like(e, v_bits, table[d].quiet), v_bits);
+    return lf_is_half(d) ? v_result : l_bits_float(e, v_result);
 }
 
 lf_register lf_emit_canonical(lf_emit *e, lf_dtype d, lf_register v) {
