@@ -163,15 +163,8 @@ class Library:
         except L.Error as e:
             if e.code != "index-error": raise
             index_error = e.message
-        # A completion that is released at once leaves its error to the next run of the executable.
-        executable.completions = getattr(executable, "completions", []) + [Completion(L, completion)]
+        finally: L._lib.lfuser_completion_release(completion)
         return values, index_error
-
-
-class Completion:
-    def __init__(self, L, handle): self.L, self.handle = L, handle
-
-    def __del__(self): self.L._lib.lfuser_completion_release(self.handle)
 
 
 class FaceValue(c.Structure):
