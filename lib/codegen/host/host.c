@@ -36,7 +36,8 @@ static bool in_infer(const lf_host *h, const lf_value *v) {
 }
 
 static bool is_computed(const lf_op *op) {
-    return op->code == LF_OP_SATMUL || op->code == LF_OP_ITEM || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
+    bool host_item = op->code == LF_OP_ITEM && op->results[0].where == LF_ON_HOST;
+    return op->code == LF_OP_SATMUL || host_item || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
 }
 
 static void mark_needed(lf_host *h) {
