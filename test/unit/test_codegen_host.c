@@ -411,7 +411,7 @@ START_TEST(test_broken_programs) {
     hand_init(&h); // a device value
     lf_value *item = unary(&h, LF_OP_ITEM, LF_F32, tensor_param(&h, LF_F32, 0));
     store(&h, item, LF_PHASE_INFER);
-    refused(&h, LF_INTERNAL, "a tensor is no host value (%, value 0, op param)"); // its operand is
+    refused(&h, LF_INTERNAL, "not a host value (%, value 1, op item)");
     hand_init(&h); // a tensor itself
     store(&h, tensor_param(&h, LF_F32, 2), LF_PHASE_INFER);
     refused(&h, LF_INTERNAL, "a tensor is no host value");

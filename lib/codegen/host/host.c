@@ -36,7 +36,7 @@ static bool in_infer(const lf_host *h, const lf_value *v) {
 }
 
 static bool is_computed(const lf_op *op) {
-    bool host_item = op->code == LF_OP_ITEM && op->results[0].where == LF_ON_HOST;
+    bool host_item = op->code == LF_OP_ITEM && op->operands[0]->type.host;
     return op->code == LF_OP_SATMUL || host_item || lf_op_info_of(op->code)->kind == LF_KIND_ELEM;
 }
 
