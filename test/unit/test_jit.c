@@ -221,6 +221,7 @@ static const char *const calls[] = {
     "i16 @llvm.fptoui.sat.i16.f32(float %f)",
     "float @llvm.fmuladd.f32(float %f, float 3.0, float %f)",
     "afn float @llvm.exp2.f32(float %f)",
+    "afn float @llvm.tanh.f32(float %f)",
     "afn float @llvm.sin.f32(float %f)",
     "afn float @llvm.cos.f32(float %f)",
     "void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 %l, i1 false)",
@@ -309,11 +310,21 @@ static const char *const calls[] = {
     "i32 @llvm.nvvm.redux.sync.and(i32 %i, i32 -1)",
     "i32 @llvm.nvvm.redux.sync.or(i32 %i, i32 -1)",
     "i32 @llvm.nvvm.redux.sync.xor(i32 %i, i32 -1)",
+    "void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %s3, ptr addrspace(1) %g1)",
+    "void @llvm.nvvm.cp.async.ca.shared.global.8(ptr addrspace(3) %s3, ptr addrspace(1) %g1)",
+    "void @llvm.nvvm.cp.async.ca.shared.global.16(ptr addrspace(3) %s3, ptr addrspace(1) %g1)",
+    "void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %s3, ptr addrspace(1) %g1)",
+    "void @llvm.nvvm.cp.async.commit.group()",
+    "void @llvm.nvvm.cp.async.wait.group(i32 1)",
+    "void @llvm.nvvm.cp.async.wait.all()",
     "float @llvm.nvvm.rcp.approx.ftz.f(float %f)",
     "float @llvm.nvvm.rsqrt.approx.f(float %f)",
     "float @llvm.nvvm.rsqrt.approx.ftz.f(float %f)",
     "float @llvm.nvvm.sqrt.approx.f(float %f)",
     "float @llvm.nvvm.lg2.approx.f(float %f)",
+    "float @llvm.nvvm.lg2.approx.ftz.f(float %f)",
+    "float @llvm.nvvm.ex2.approx.f32(float %f)",
+    "float @llvm.nvvm.ex2.approx.ftz.f32(float %f)",
     "float @llvm.nvvm.sin.approx.f(float %f)",
     "float @llvm.nvvm.cos.approx.f(float %f)",
     "float @llvm.nvvm.div.approx.f(float %f, float 3.0)",
@@ -340,7 +351,8 @@ static lf_llvm *calling(const lf_target *t, bool fast, const char *call) {
     if (!nothing) snprintf(store, sizeof store, "  store %.*s %%r, ptr %%p\n", length - (int)(type - call), type);
     snprintf(text, sizeof text,
              "define void @everything(ptr %%p, ptr %%q, i8 %%c, i16 %%s, i32 %%i, i64 %%l, float %%f, double %%d, i1 %%b,\n"
-             "  <2 x float> %%u, <4 x float> %%v, <4 x i32> %%w, <4 x i1> %%m, <4 x ptr> %%n) {\n"
+             "  <2 x float> %%u, <4 x float> %%v, <4 x i32> %%w, <4 x i1> %%m, <4 x ptr> %%n,\n"
+             "  ptr addrspace(1) %%g1, ptr addrspace(3) %%s3) {\n"
              "  %%a = alloca i64\n"
              "  %scall %s\n%s"
              "  ret void\n}\n!0 = !{!1}\n!1 = distinct !{!1, !2}\n!2 = distinct !{!2}\n",
@@ -409,6 +421,8 @@ static const refusal refusals[] = {
     {V3, "%r = fptrunc double %d to half", "no conversion from f64 to half"},
     {V3, "%r = call half @llvm.fma.f16(half %h, half %h, half %h)", "no half arithmetic with one rounding"},
     {NATIVE, "call void %p()", "no indirect calls"},
+    {SM90, "call void asm sideeffect \"nop\", \"\"()", "inline assembly that device_intrinsics.def does not list on sm_90"},
+    {SM75, "%r = call i16 asm \"cvt.rn.bf16.f32 $0, $1;\", \"=h,f\"(float %f)", "no such instruction yet on sm_75"},
     {NATIVE, "call void asm sideeffect \"nop\", \"\"()", "no inline assembly"},
     {SM90, "%r = alloca i8, i32 %i", "no stack memory of variable size"},
     {NATIVE, "%r = va_arg ptr %p, i32", "no such instruction"},

@@ -79,8 +79,6 @@ typedef struct lf_intrinsic {
 } lf_intrinsic;
 #define ALL(name, flags) {"llvm." name, BOTH | (flags), 0}
 #define ON_CPU(name) {"llvm." name, CPU, 0}
-#define ON_GPU(name, flags, sm) {"llvm." name, GPU | (flags), sm}
-#define NVVM(name, flags, sm) {"llvm.nvvm." name, GPU | (flags), sm}
 static const lf_intrinsic intrinsics[] = {
     // integers
     ALL("abs", 0),
@@ -126,9 +124,6 @@ static const lf_intrinsic intrinsics[] = {
     ALL("fptosi.sat", NARROW),
     ALL("fptoui.sat", NARROW),
     ALL("fmuladd", FAST | SINGLE),
-    ON_GPU("exp2", FAST | APPROX, 0),
-    ON_GPU("sin", FAST | APPROX, 0),
-    ON_GPU("cos", FAST | APPROX, 0),
     // memory and hints
     ALL("memcpy", 0),
     ALL("memcpy.inline", 0),
@@ -168,66 +163,23 @@ static const lf_intrinsic intrinsics[] = {
     ON_CPU("masked.expandload"),
     ON_CPU("masked.compressstore"),
     ON_CPU("get.active.lane.mask"),
-    // NVPTX
-    NVVM("read.ptx.sreg.tid.x", 0, 0),
-    NVVM("read.ptx.sreg.tid.y", 0, 0),
-    NVVM("read.ptx.sreg.tid.z", 0, 0),
-    NVVM("read.ptx.sreg.ntid.x", 0, 0),
-    NVVM("read.ptx.sreg.ntid.y", 0, 0),
-    NVVM("read.ptx.sreg.ntid.z", 0, 0),
-    NVVM("read.ptx.sreg.ctaid.x", 0, 0),
-    NVVM("read.ptx.sreg.ctaid.y", 0, 0),
-    NVVM("read.ptx.sreg.ctaid.z", 0, 0),
-    NVVM("read.ptx.sreg.nctaid.x", 0, 0),
-    NVVM("read.ptx.sreg.nctaid.y", 0, 0),
-    NVVM("read.ptx.sreg.nctaid.z", 0, 0),
-    NVVM("read.ptx.sreg.laneid", 0, 0),
-    NVVM("read.ptx.sreg.warpsize", 0, 0),
-    NVVM("read.ptx.sreg.smid", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.eq", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.le", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.lt", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.ge", 0, 0),
-    NVVM("read.ptx.sreg.lanemask.gt", 0, 0),
-    NVVM("barrier.cta.sync.aligned.all", 0, 0),
-    NVVM("barrier.cta.sync.all", 0, 0),
-    NVVM("bar.warp.sync", 0, 0),
-    NVVM("membar.cta", 0, 0),
-    NVVM("membar.gl", 0, 0),
-    NVVM("membar.sys", 0, 0),
-    NVVM("activemask", 0, 0),
-    NVVM("shfl.sync.idx.i32", 0, 0),
-    NVVM("shfl.sync.up.i32", 0, 0),
-    NVVM("shfl.sync.down.i32", 0, 0),
-    NVVM("shfl.sync.bfly.i32", 0, 0),
-    NVVM("shfl.sync.idx.f32", 0, 0),
-    NVVM("shfl.sync.up.f32", 0, 0),
-    NVVM("shfl.sync.down.f32", 0, 0),
-    NVVM("shfl.sync.bfly.f32", 0, 0),
-    NVVM("vote.all.sync", 0, 0),
-    NVVM("vote.any.sync", 0, 0),
-    NVVM("vote.uni.sync", 0, 0),
-    NVVM("vote.ballot.sync", 0, 0),
-    NVVM("match.any.sync.i32", 0, 0),
-    NVVM("match.any.sync.i64", 0, 0),
-    NVVM("redux.sync.add", 0, 80),
-    NVVM("redux.sync.umin", 0, 80),
-    NVVM("redux.sync.umax", 0, 80),
-    NVVM("redux.sync.min", 0, 80),
-    NVVM("redux.sync.max", 0, 80),
-    NVVM("redux.sync.and", 0, 80),
-    NVVM("redux.sync.or", 0, 80),
-    NVVM("redux.sync.xor", 0, 80),
-    NVVM("rcp.approx.ftz.f", FAST, 0),
-    NVVM("rsqrt.approx.f", FAST, 0),
-    NVVM("rsqrt.approx.ftz.f", FAST, 0),
-    NVVM("sqrt.approx.f", FAST, 0),
-    NVVM("lg2.approx.f", FAST, 0),
-    NVVM("sin.approx.f", FAST, 0),
-    NVVM("cos.approx.f", FAST, 0),
-    NVVM("div.approx.f", FAST, 0),
+// NVPTX
+#define LF_DEVICE(name, flags, sm, sim) {name, GPU | (flags), sm},
+#define LF_DEVICE_ASM(text, flags, sm, sim)
+#include "base/device_intrinsics.def"
+#undef LF_DEVICE
+#undef LF_DEVICE_ASM
 };
 enum { N_INTRINSICS = sizeof intrinsics / sizeof *intrinsics };
+
+static const lf_intrinsic assembly[] = {
+#define LF_DEVICE(name, flags, sm, sim)
+#define LF_DEVICE_ASM(text, flags, sm, sim) {text, GPU | (flags), sm},
+#include "base/device_intrinsics.def"
+#undef LF_DEVICE
+#undef LF_DEVICE_ASM
+};
+enum { N_ASSEMBLY = sizeof assembly / sizeof *assembly };
 
 bool lf_check_ir_rule(size_t i, lf_ir_rule *out_rule) {
     if (i >= N_INTRINSICS) return false;
@@ -322,10 +274,20 @@ static const char *bad_half(const lf_check *c, LLVMOpcode opcode, LLVMTypeRef op
 
 // ---- calls --------------------------------------------------------------------------------------------------
 
-static const lf_intrinsic *find_intrinsic(const char *name, size_t length) {
-    for (size_t i = 0; i < N_INTRINSICS; i++)
-        if (strlen(intrinsics[i].name) == length && memcmp(name, intrinsics[i].name, length) == 0) return &intrinsics[i];
+static const lf_intrinsic *find(const lf_intrinsic *rows, size_t n, const char *name, size_t length) {
+    for (size_t i = 0; i < n; i++)
+        if (strlen(rows[i].name) == length && memcmp(name, rows[i].name, length) == 0) return &rows[i];
     return NULL;
+}
+
+static lf_status check_assembly(const lf_check *c, LLVMValueRef v_callee) {
+    size_t length;
+    const char *text = LLVMGetInlineAsmAsmString(v_callee, &length);
+    const lf_intrinsic *row = find(assembly, N_ASSEMBLY, text, length);
+    if (c->target != GPU) return refuse(c, "no inline assembly");
+    if (!row) return refuse(c, "inline assembly that device_intrinsics.def does not list");
+    if (c->l->target.sm < row->sm) return refuse(c, "no such instruction yet");
+    return row->where & FAST && !c->l->emit.fast ? refuse(c, "inexact instruction in exact mode") : NULL;
 }
 
 static lf_status check_intrinsic(lf_check *c, unsigned id, bool *out_narrow) {
@@ -333,7 +295,7 @@ static lf_status check_intrinsic(lf_check *c, unsigned id, bool *out_narrow) {
         size_t length;
         const char *name = LLVMIntrinsicGetName(id, &length);
         c->seen[id % N_SEEN].id = id;
-        c->seen[id % N_SEEN].row = find_intrinsic(name, length);
+        c->seen[id % N_SEEN].row = find(intrinsics, N_INTRINSICS, name, length);
     }
     const lf_intrinsic *row = c->seen[id % N_SEEN].row;
     LLVMTypeRef type = LLVMTypeOf(c->v_instruction);
@@ -353,7 +315,7 @@ static lf_status check_intrinsic(lf_check *c, unsigned id, bool *out_narrow) {
 
 static lf_status check_call(lf_check *c, bool *out_narrow) {
     LLVMValueRef v_callee = LLVMGetCalledValue(c->v_instruction);
-    if (LLVMIsAInlineAsm(v_callee)) return c->target == GPU ? NULL : refuse(c, "no inline assembly");
+    if (LLVMIsAInlineAsm(v_callee)) return check_assembly(c, v_callee);
     if (!LLVMIsAFunction(v_callee)) return refuse(c, "no indirect calls");
     unsigned id = LLVMGetIntrinsicID(v_callee);
     if (id) return check_intrinsic(c, id, out_narrow);
