@@ -128,8 +128,15 @@ struct lf_stream {
 struct lf_event {
     lf_device *device;
 };
+// What the device's own compiler gave a kernel; all 0 where it does not say (the CPU).
+typedef struct lf_kernel_resources {
+    uint32_t registers;    // a thread
+    uint32_t local_bytes;  // a thread: registers that did not fit, and arrays
+    uint32_t shared_bytes; // a block, static
+} lf_kernel_resources;
 struct lf_kernel {
     lf_device *device;
+    lf_kernel_resources resources;
 };
 
 // threads: 0 = one per core (or LFUSER_NUM_THREADS). See runtime/cpu.

@@ -23,6 +23,8 @@ bin_dir = os.path.join(config.lfuser_build_dir, "bin")
 config.substitutions += [
     ("%lfuser-opt", os.path.join(bin_dir, "lfuser-opt")),
     ("%lfuser-run", os.path.join(bin_dir, "lfuser-run")),
+    ("%lfuser-bench", os.path.join(bin_dir, "lfuser-bench")),
+    ("%workloads", os.path.join(config.lfuser_source_dir, "tools", "lfuser-bench", "workloads")),
     ("%device", device),
     ("%examples", os.path.join(config.lfuser_source_dir, "docs", "examples")),
     ("%python", config.python),

@@ -212,6 +212,21 @@ LFUSER_API void lfuser_executable_destroy(lfuser_executable *executable);
 // run of those classes compiles or loads anything: loading code on a CUDA device can wait for whatever runs there. Since 0.1.
 LFUSER_API lfuser_status lfuser_executable_prepare(lfuser_executable *executable) LFUSER_MUST_USE;
 
+// Kernels that are compiled and loaded, one for each class that runs or prepare have asked for; their number grows. What the
+// device's own compiler made of each: for tuning and for benchmarks. Any thread. LFUSER_INVALID_ARGUMENT: no such index. Since 0.1.
+typedef struct lfuser_kernel_info {
+    size_t size;
+    const char *name;         // borrowed from the executable
+    uint32_t launch;          // number of the launch it belongs to, in program order
+    uint32_t vector;          // elements a thread takes at once
+    bool wide;                // 64-bit index arithmetic
+    uint32_t registers;       // a thread; 0: the device does not say (the CPU)
+    uint32_t local_bytes;     // a thread: spilled registers, and arrays
+    uint32_t shared_bytes;    // a block, static
+} lfuser_kernel_info;
+LFUSER_API size_t lfuser_executable_n_kernels(const lfuser_executable *executable);
+LFUSER_API lfuser_status lfuser_executable_kernel(const lfuser_executable *executable, size_t index, lfuser_kernel_info *out_info) LFUSER_MUST_USE;
+
 typedef enum lfuser_kind {
     LFUSER_SCALAR = 0,        // host scalar: there when the run call returns
     LFUSER_PENDING = 1,       // scalar delivered by the device (outputs only)

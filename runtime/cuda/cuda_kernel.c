@@ -141,11 +141,14 @@ static lf_status load_module(lf_cuda_device *d, const lf_image *image, CUmodule 
 
 // Everything that a first launch would do lazily is done now, so that a launch may come during graph capture.
 static lf_status get_function(lf_cuda_device *d, const lf_image *image, lf_cuda_kernel *k) {
-    int fixed_shared = 0;
+    int fixed_shared = 0, registers = 0, local = 0;
     LF_TRY(lf_cuda_check(d, d->cu.cuModuleGetFunction(&k->function, k->module, image->entry), "cuModuleGetFunction"));
     if (d->cu.cuFuncLoad) LF_TRY(lf_cuda_check(d, d->cu.cuFuncLoad(k->function), "cuFuncLoad"));
     LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&fixed_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, k->function),
                          "cuFuncGetAttribute"));
+    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, k->function), "cuFuncGetAttribute"));
+    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k->function), "cuFuncGetAttribute"));
+    k->base.resources = (lf_kernel_resources){(uint32_t)registers, (uint32_t)local, (uint32_t)fixed_shared};
     int dynamic = (int)d->base.info.max_shared - fixed_shared;
     if (d->base.info.max_shared <= DEFAULT_SHARED || dynamic <= 0) return NULL;
     return lf_cuda_check(d, d->cu.cuFuncSetAttribute(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic),

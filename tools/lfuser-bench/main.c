@@ -1,261 +1,196 @@
-// lfuser-bench: what a call costs on the host, and how fast kernels move memory.
-//   lfuser-bench --host [--device=cpu|cuda[:N]] [--json]
-// Times are medians over batches; first-run times are single shots in this process.
-#include <lfuser/lfuser.h>
+// The command line. Exit status: 0; 1 when a result is wrong, or slower than that of --compare by more than 3 %; 2 for wrong usage.
+#include "bench.h"
+#include "workload_texts.h"
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+typedef struct options {
+    const char *device, *filter, *json, *compare, *peers, *plot, *program, *file;
+    char *shapes; // of --shape and --arg, as in workloads.def; owned
+    lfuser_math math;
+    int64_t scale; // 0: not given
+    int runs;
+    bool host, list;
+} options;
+
+static int usage(FILE *to, int status) {
+    fprintf(
+        to,
+        "usage: lfuser-bench [--device=cpu|cuda[:N]] [--math=exact|fast] [--filter=TEXT] [--scale=N] [--runs=N]\n"
+        "                    [--program=FILE.lf] [--json=FILE] [--compare=OLD.json] [--peers=FILE.json] [--plot=FILE.svg]\n"
+        "       lfuser-bench FILE.lf --shape NAME=8192,1024 --arg NAME=VALUE ... [the same options]\n"
+        "       lfuser-bench --host [--device=...] [--json=FILE]\n"
+        "       lfuser-bench --list\n\n"
+        "Without a file: the %zu workloads. Each is checked against f64; the caches are cleared before every run; the time "
+        "is the\n"
+        "median of --runs (30), by device events on a GPU. GB/s counts each input read once and each output written once; "
+        "%% is\n"
+        "of a copy of as many bytes, measured in the same run. 'regs' and 'local': the most registers and bytes of local "
+        "memory\n"
+        "(spills) of a kernel's thread.\n"
+        "--program: another text for the workloads that --filter leaves, under the same judge.\n"
+        "--scale: divides the first extents (default: 1 on a GPU, 16 on the CPU). --shape labels=64<1000: integers below "
+        "1000.\n"
+        "--compare marks what became slower by more than 3 %%. --peers: a file of peers_gpu.py. FILE -: standard output.\n",
+        bench_n_rows);
+    return status;
 }
 
-static void must(lfuser_status s, const char *what) {
-    if (!s) return;
-    fprintf(stderr, "lfuser-bench: %s: %s\n", what, lfuser_status_message(s));
-    exit(1);
+static void add_shape(options *o, const char *text) {
+    size_t before = o->shapes ? strlen(o->shapes) : 0, n = strlen(text);
+    char *all = bench_alloc(before + n + 2);
+    if (before) memcpy(all, o->shapes, before), all[before++] = ' ';
+    memcpy(all + before, text, n + 1);
+    free(o->shapes);
+    o->shapes = all;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// ---- programs ----------------------------------------------------------------------------------------------------------------------
-
-static const char seed_text[] =
-    "fusion @seed(%t0: f32[?, ?], %t1: f32[%h, %w], %s0: i64, %s1: i64) {\n"
-    "  %t2 = reshape %t0, [%s0, %s1]\n  %t3 = add %t1, %t2\n  %n = add %s0, %s1\n  return %t3, %n\n}\n";
-
-// `n` dependent scalar ops.
-static char *scalars_text(int n) {
-    char *text = malloc((size_t)n * 32 + 128), *at = text;
-    at += sprintf(at, "fusion @scalars(%%a: f64, %%b: f64) {\n  %%v0 = add %%a, %%b\n");
-    for (int i = 1; i < n; i++) at += sprintf(at, "  %%v%d = %s %%v%d, %%%c\n", i, i % 2 ? "mul" : "sub", i - 1, i % 3 ? 'a' : 'b');
-    sprintf(at, "  return %%v%d\n}\n", n - 1);
-    return text;
-}
-
-// `n` elementwise ops on a [64, 64] tensor.
-static char *chain_text(int n) {
-    char *text = malloc((size_t)n * 32 + 128), *at = text;
-    at += sprintf(at, "fusion @chain(%%t0: f32[%%h, %%w], %%t1: f32[%%h, %%w]) {\n  %%v0 = add %%t0, %%t1\n");
-    for (int i = 1; i < n; i++) at += sprintf(at, "  %%v%d = %s %%v%d, %%t%d\n", i, i % 2 ? "mul" : "add", i - 1, i % 2);
-    sprintf(at, "  return %%v%d\n}\n", n - 1);
-    return text;
-}
-
-// `n` layers of norm and pointwise work.
-static char *layers_text(int n) {
-    char *text = malloc((size_t)n * 200 + 256), *at = text;
-    at += sprintf(at, "fusion @layers(%%x0: f32[%%n, %%k], %%w: f32[%%k]) {\n");
-    for (int i = 0; i < n; i++)
-        at += sprintf(at, "  %%n%d = layer_norm %%x%d, %%w, none, 1e-5\n  %%g%d = gelu %%n%d\n  %%x%d = add %%g%d, %%x%d\n", i, i, i, i, i + 1, i, i);
-    sprintf(at, "  return %%x%d\n}\n", n);
-    return text;
-}
-
-// ---- host side ---------------------------------------------------------------------------------------------------------------------
-
-typedef struct bench {
-    lfuser_context *context;
-    lfuser_device *device;
-    lfuser_stream *stream;
-    bool json, first;
-    int dl_type;
-} bench;
-
-static void report(bench *b, const char *name, const char *unit, double value) {
-    if (b->json) printf("%s\n  \"%s\": {\"value\": %.6g, \"unit\": \"%s\"}", b->first ? "{" : ",", name, value, unit);
-    else printf("%-44s %12.3f %s\n", name, value, unit);
-    b->first = false;
-}
-
-typedef struct buffer {
-    int64_t shape[2];
-    lfuser_tensor tensor;
-} buffer;
-
-static void make_buffer(bench *b, buffer *t, int64_t rows, int64_t columns) {
-    void *memory;
-    must(lfuser_memory_alloc(b->stream, (size_t)(rows * columns * 4), &memory), "allocating a tensor");
-    float *host = malloc((size_t)(rows * columns) * 4);
-    for (int64_t i = 0; i < rows * columns; i++) host[i] = (float)rand() / (float)RAND_MAX;
-    must(lfuser_memory_upload(b->stream, memory, host, (size_t)(rows * columns * 4)), "uploading a tensor");
-    must(lfuser_stream_synchronize(b->stream), "uploading a tensor");
-    free(host);
-    *t = (buffer){.shape = {rows, columns}};
-    t->tensor = (lfuser_tensor){.data = memory, .device = {b->dl_type, 0}, .rank = 2, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = t->shape};
-}
-
-static lfuser_executable *compile(bench *b, const char *text, double *out_us) {
-    lfuser_fusion *fusion;
-    lfuser_executable *executable;
-    double start = now_us();
-    must(lfuser_fusion_parse(b->context, "bench.lf", text, strlen(text), NULL, &fusion), "parsing");
-    must(lfuser_fusion_compile(fusion, b->device, NULL, &executable), "compiling");
-    *out_us = now_us() - start;
-    lfuser_fusion_destroy(fusion);
-    return executable;
-}
-
-// Median time of a call, in µs; the stream is drained between batches so that its queue never fills.
-static double steady(bench *b, lfuser_executable *e, const lfuser_argument *args, size_t n_args, lfuser_output *outputs, size_t n_outputs) {
-    enum { BATCHES = 31, CALLS = 200 };
-    double times[BATCHES];
-    for (int i = 0; i < BATCHES; i++) {
-        double start = now_us();
-        for (int k = 0; k < CALLS; k++) must(lfuser_run(e, b->stream, args, n_args, outputs, n_outputs, NULL), "running");
-        times[i] = (now_us() - start) / CALLS;
-        if (b->stream) must(lfuser_stream_synchronize(b->stream), "synchronising");
+static char *read_text(const char *path) {
+    FILE *f = fopen(path, "rb");
+    size_t size = 0, room = 1 << 16;
+    char *text = bench_alloc(room);
+    if (!f) bench_die("cannot open %s", path);
+    for (size_t n; (n = fread(text + size, 1, room - size - 1, f)) > 0;) {
+        size += n;
+        if (size + 1 < room) continue;
+        char *grown = bench_alloc(room *= 2);
+        memcpy(grown, text, size);
+        free(text);
+        text = grown;
     }
-    qsort(times, BATCHES, sizeof *times, by_value);
-    return times[BATCHES / 2];
+    if (ferror(f)) bench_die("cannot read %s", path);
+    text[size] = 0;
+    fclose(f);
+    return text;
 }
 
-static uint64_t compiles(bench *b) {
-    lfuser_stats stats = {.size = sizeof stats};
-    must(lfuser_device_stats(b->device, &stats), "stats");
-    return stats.compiles;
+static FILE *open_output(const char *path) {
+    FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
+    if (!f) bench_die("cannot write %s", path);
+    return f;
 }
 
-static void bench_seed(bench *b) {
-    double compile_us;
-    lfuser_executable *e = compile(b, seed_text, &compile_us);
-    buffer t0, t1, out, u0, u1, uout;
-    make_buffer(b, &t0, 6, 8);
-    make_buffer(b, &t1, 8, 6);
-    make_buffer(b, &out, 8, 6);
-    make_buffer(b, &u0, 10, 12);
-    make_buffer(b, &u1, 8, 15);
-    make_buffer(b, &uout, 8, 15);
-    lfuser_argument args[4] = {{.kind = LFUSER_TENSOR, .tensor = &t0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &t1.tensor},
-                               {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 8}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 6}};
-    lfuser_output outputs[2] = {{.tensor = &out.tensor}, {0}};
-    double start = now_us();
-    must(lfuser_run(e, b->stream, args, 4, outputs, 2, NULL), "running");
-    report(b, "seed.compile_host_code", "us", compile_us);
-    report(b, "seed.first_run", "us", now_us() - start);
-    must(lfuser_executable_prepare(e), "preparing");
-    uint64_t before = compiles(b);
-    report(b, "seed.call", "us", steady(b, e, args, 4, outputs, 2));
-    lfuser_argument other[4] = {{.kind = LFUSER_TENSOR, .tensor = &u0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &u1.tensor},
-                                {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 8}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 15}};
-    lfuser_output other_outputs[2] = {{.tensor = &uout.tensor}, {0}};
-    start = now_us();
-    must(lfuser_run(e, b->stream, other, 4, other_outputs, 2, NULL), "running");
-    report(b, "seed.new_shape", "us", now_us() - start);
-    report(b, "seed.new_shape_compiles", "count", (double)(compiles(b) - before));
-    must(lfuser_stream_synchronize(b->stream), "synchronising");
-    lfuser_executable_destroy(e);
+static void close_output(FILE *f, const char *path) {
+    if (fflush(f) || ferror(f) || (f != stdout && fclose(f))) bench_die("cannot write %s", path);
 }
 
-static void bench_scalars(bench *b, int n) {
-    double compile_us;
-    char *text = scalars_text(n), name[64];
-    bench host = *b;
-    host.device = NULL;
-    host.stream = NULL;
-    lfuser_executable *e = compile(&host, text, &compile_us);
-    lfuser_argument args[2] = {{.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value.f64 = 1.5}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value.f64 = 0.5}};
-    lfuser_output output = {0};
-    snprintf(name, sizeof name, "scalars%d.compile", n);
-    report(b, name, "us", compile_us);
-    snprintf(name, sizeof name, "scalars%d.call", n);
-    report(b, name, "us", steady(&host, e, args, 2, &output, 1));
-    lfuser_executable_destroy(e);
-    free(text);
+static const char *workload_text(const char *program) {
+    for (size_t i = 0; i < sizeof workload_texts / sizeof *workload_texts; i++)
+        if (!strcmp(workload_texts[i].name, program)) return workload_texts[i].text;
+    bench_die("no program %s", program);
 }
 
-static void bench_chain(bench *b, int n) {
-    double compile_us;
-    char *text = chain_text(n), name[64];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    buffer t0, t1, out;
-    make_buffer(b, &t0, 64, 64);
-    make_buffer(b, &t1, 64, 64);
-    make_buffer(b, &out, 64, 64);
-    lfuser_argument args[2] = {{.kind = LFUSER_TENSOR, .tensor = &t0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &t1.tensor}};
-    lfuser_output output = {.tensor = &out.tensor};
-    double start = now_us();
-    must(lfuser_run(e, b->stream, args, 2, &output, 1, NULL), "running");
-    snprintf(name, sizeof name, "chain%d.compile_and_first_run", n);
-    report(b, name, "us", compile_us + now_us() - start);
-    snprintf(name, sizeof name, "chain%d.call", n);
-    report(b, name, "us", steady(b, e, args, 2, &output, 1));
-    lfuser_executable_destroy(e);
-    free(text);
+static int whole_number(const char *option, const char *text) {
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 1 || n > 1 << 20) bench_die("--%s=%s: a whole number from 1 on is needed", option, text);
+    return (int)n;
 }
 
-static void bench_layers(bench *b, int n) {
-    double compile_us;
-    char *text = layers_text(n), name[64];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    snprintf(name, sizeof name, "layers%d.plan_and_host_code", n);
-    report(b, name, "us", compile_us);
-    lfuser_executable_destroy(e);
-    free(text);
-}
-
-static void bench_pending(bench *b) {
-    static const char text[] = "fusion @total(%x: f32[%n, %k]) {\n  %s = sum %x\n  %v = item %s\n  return %v\n}\n";
-    enum { CALLS = 201 };
-    double compile_us, times[CALLS];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    buffer x;
-    make_buffer(b, &x, 64, 64);
-    lfuser_argument arg = {.kind = LFUSER_TENSOR, .tensor = &x.tensor};
-    must(lfuser_executable_prepare(e), "preparing");
-    for (int i = 0; i < CALLS; i++) {
-        lfuser_output output = {0};
-        lfuser_scalar value;
-        double start = now_us();
-        must(lfuser_run(e, b->stream, &arg, 1, &output, 1, NULL), "running");
-        must(lfuser_pending_get(output.pending, UINT64_MAX, &value), "waiting for a scalar");
-        times[i] = now_us() - start;
-        lfuser_pending_release(output.pending);
+static int read_options(int argc, char **argv, options *o) {
+    static const struct option longs[] = {
+        {"host", no_argument, NULL, 'h'},          {"device", required_argument, NULL, 'd'},
+        {"math", required_argument, NULL, 'm'},    {"filter", required_argument, NULL, 'f'},
+        {"scale", required_argument, NULL, 's'},   {"runs", required_argument, NULL, 'r'},
+        {"json", required_argument, NULL, 'j'},    {"compare", required_argument, NULL, 'c'},
+        {"peers", required_argument, NULL, 'p'},   {"plot", required_argument, NULL, 'o'},
+        {"shape", required_argument, NULL, 'a'},   {"arg", required_argument, NULL, 'a'},
+        {"program", required_argument, NULL, 'P'}, {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, '?' + 1},      {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'h': o->host = true; break;
+        case 'd': o->device = optarg; break;
+        case 'm':
+            if (strcmp(optarg, "exact") && strcmp(optarg, "fast")) bench_die("--math is exact or fast, not '%s'", optarg);
+            o->math = strcmp(optarg, "fast") ? LFUSER_MATH_EXACT : LFUSER_MATH_FAST;
+            break;
+        case 'f': o->filter = optarg; break;
+        case 's': o->scale = whole_number("scale", optarg); break;
+        case 'r': o->runs = whole_number("runs", optarg); break;
+        case 'j': o->json = optarg; break;
+        case 'c': o->compare = optarg; break;
+        case 'p': o->peers = optarg; break;
+        case 'o': o->plot = optarg; break;
+        case 'a': add_shape(o, optarg); break;
+        case 'P': o->program = optarg; break;
+        case 'l': o->list = true; break;
+        case '?' + 1: exit(usage(stdout, 0));
+        default: return usage(stderr, 2);
+        }
     }
-    qsort(times, CALLS, sizeof *times, by_value);
-    report(b, "pending.sum_64x64_to_host", "us", times[CALLS / 2]);
-    lfuser_executable_destroy(e);
+    if (optind < argc) o->file = argv[optind++];
+    if (optind < argc || (o->shapes && !o->file) || (o->file && o->host)) return usage(stderr, 2);
+    return 0;
+}
+
+static size_t choose_cases(const options *o, bench_case *cases) {
+    size_t n = 0;
+    if (o->file) {
+        cases[0] = (bench_case){.name = o->file,
+                                .text = read_text(o->file),
+                                .shapes = o->shapes ? o->shapes : "",
+                                .judge = bench_judge_any,
+                                .math = o->math};
+        return 1;
+    }
+    for (size_t i = 0; i < bench_n_rows; i++) {
+        const bench_row *row = &bench_rows[i];
+        if (o->filter && !strstr(row->name, o->filter)) continue;
+        cases[n++] = (bench_case){.name = row->name,
+                                  .text = o->program ? read_text(o->program) : workload_text(row->program),
+                                  .shapes = row->shapes,
+                                  .judge = row->judge,
+                                  .goal = o->math == LFUSER_MATH_FAST ? row->fast : row->exact,
+                                  .math = o->math};
+    }
+    if (!n) bench_die("no workload's name contains '%s'; --list names them", o->filter);
+    return n;
+}
+
+static int run(const options *o) {
+    bench_device d;
+    bench_case *cases = bench_alloc((bench_n_rows + 1) * sizeof *cases);
+    size_t n = choose_cases(o, cases), n_bad = 0;
+    bench_report r = {.math = o->math == LFUSER_MATH_FAST ? "fast" : "exact", .runs = o->runs};
+    bool on_gpu = !strncmp(o->device, "cuda", 4);
+    if (o->compare) r.old = read_text(o->compare);
+    if (o->peers) r.peers = read_text(o->peers);
+    r.scale = o->scale ? o->scale : on_gpu || o->file ? 1 : 16;
+    FILE *json = o->json ? open_output(o->json) : NULL, *plot = o->plot ? open_output(o->plot) : NULL;
+    bench_device_open(&d, o->device);
+    r.device = lfuser_device_description(d.device);
+    bench_must(lfuser_context_warm(d.context), "warming up");
+    bench_report_head(&r);
+    for (size_t i = 0; i < n; i++) {
+        bench_case_run(&d, &cases[i], r.scale, o->runs);
+        n_bad += bench_report_case(&r, &cases[i]);
+    }
+    if (json) bench_report_json(&r, cases, n, json), close_output(json, o->json);
+    if (plot) bench_report_plot(&r, cases, n, plot), close_output(plot, o->plot);
+    bench_device_close(&d);
+    free(cases);
+    free(r.old);
+    free(r.peers);
+    return n_bad != 0;
 }
 
 int main(int argc, char **argv) {
-    static const struct option longs[] = {{"host", no_argument, NULL, 'h'}, {"device", required_argument, NULL, 'd'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-    const char *device = "cpu";
-    bench b = {.first = true};
-    bool host = false;
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        if (c == 'h') host = true;
-        else if (c == 'd') device = optarg;
-        else if (c == 'j') b.json = true;
-        else return 2;
+    options o = {.device = "cpu", .runs = 30};
+    int status = read_options(argc, argv, &o);
+    if (status) return status;
+    if (o.list) {
+        for (size_t i = 0; i < bench_n_rows; i++) printf("%-20s %s\n", bench_rows[i].name, bench_rows[i].shapes);
+        return 0;
     }
-    if (!host || optind != argc) return fprintf(stderr, "usage: lfuser-bench --host [--device=cpu|cuda[:N]] [--json]\n"), 2;
-    b.dl_type = strncmp(device, "cuda", 4) ? 1 : 2;
-    must(lfuser_context_create(NULL, &b.context), "context");
-    double start = now_us();
-    must(lfuser_context_warm(b.context), "warming up");
-    double warm_us = now_us() - start;
-    start = now_us();
-    must(lfuser_device_open(b.context, device, &b.device), "opening the device");
-    must(lfuser_stream_create(b.device, &b.stream), "a stream");
-    report(&b, "cold.code_generator", "us", warm_us);
-    report(&b, "cold.device", "us", now_us() - start);
-    bench_seed(&b);
-    bench_scalars(&b, 4);
-    bench_scalars(&b, 64);
-    for (int n = 2; n <= 128; n *= 4) bench_chain(&b, n);
-    bench_layers(&b, 10);
-    bench_layers(&b, 100);
-    bench_pending(&b);
-    if (b.json) printf("\n}\n");
-    lfuser_stream_destroy(b.stream);
-    lfuser_device_close(b.device);
-    lfuser_context_destroy(b.context);
-    return 0;
+    if (o.host) {
+        FILE *json = o.json ? open_output(o.json) : NULL;
+        status = bench_host(o.device, json);
+        if (json) close_output(json, o.json);
+        return status;
+    }
+    status = run(&o);
+    free(o.shapes);
+    return status;
 }

@@ -1,0 +1,301 @@
+// One case: shapes, data, compiling, running, judging, timing.
+#include "bench.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const bench_row bench_rows[] = {
+#define W(name, program, shapes, judge, fast, exact) {name, program, shapes, bench_judge_##judge, fast, exact},
+#include "workloads.def"
+#undef W
+};
+const size_t bench_n_rows = sizeof bench_rows / sizeof *bench_rows;
+
+void bench_die(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("lfuser-bench: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+void bench_must(lfuser_status s, const char *what) {
+    if (s) bench_die("%s: %s", what, lfuser_status_message(s));
+}
+
+void *bench_alloc(size_t bytes) {
+    void *p = calloc(1, bytes ? bytes : 1);
+    if (!p) bench_die("%zu bytes are more than there is memory for", bytes);
+    return p;
+}
+
+// ---- shapes
+
+bench_array *bench_param(bench_case *c, const char *name) {
+    for (size_t i = 0; i < c->n_params; i++)
+        if (!strcmp(c->params[i].name, name)) return &c->params[i];
+    bench_die("%s: no parameter %%%s", c->name, name);
+}
+
+static void size_array(const char *of, bench_array *a) {
+    a->count = 1;
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (__builtin_mul_overflow(a->count, (uint64_t)a->shape[k], &a->count))
+            bench_die("%s: %%%s has too many elements", of, a->name);
+    if (__builtin_mul_overflow(a->count, lfuser_dtype_bytes(a->dtype), &a->bytes))
+        bench_die("%s: %%%s has too many bytes", of, a->name);
+}
+
+static void read_scalar(const bench_case *c, bench_array *a, const char *text) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || (*end && *end != ' ')) bench_die("%s: %%%s=%.40s is not a number", c->name, a->name, text);
+    switch (a->dtype) {
+    case LFUSER_F32: a->value.f32 = (float)number; break;
+    case LFUSER_F64: a->value.f64 = number; break;
+    case LFUSER_BOOL: a->value.b = number != 0; break;
+    case LFUSER_I8:
+    case LFUSER_I16:
+    case LFUSER_I32:
+    case LFUSER_I64: a->value.i64 = strtoll(text, NULL, 0); break;
+    case LFUSER_U8:
+    case LFUSER_U16:
+    case LFUSER_U32:
+    case LFUSER_U64: a->value.u64 = strtoull(text, NULL, 0); break;
+    default: bench_die("%s: scalars of %s, like %%%s, cannot be given", c->name, lfuser_dtype_name(a->dtype), a->name);
+    }
+}
+
+static void read_extents(const bench_case *c, bench_array *a, const char *text, int64_t scale) {
+    uint32_t rank = 0;
+    while (*text && *text != ' ' && *text != '<') {
+        char *end;
+        int64_t extent = strtoll(text, &end, 10);
+        if (end == text || extent < 0 || rank == a->rank)
+            bench_die("%s: %%%s has rank %u, its extents are '%.40s'", c->name, a->name, a->rank, text);
+        if (*end == '/') end++, extent = extent / scale ? extent / scale : extent > 0;
+        a->shape[rank++] = extent;
+        text = *end == ',' ? end + 1 : end;
+    }
+    if (*text == '<') a->limit = strtoull(text + 1, NULL, 10);
+    if (rank != a->rank) bench_die("%s: %%%s has rank %u, %u extents are given", c->name, a->name, a->rank, rank);
+    size_array(c->name, a);
+}
+
+static void read_shapes(bench_case *c, int64_t scale) {
+    for (size_t i = 0; i < c->n_params; i++) {
+        bench_array *a = &c->params[i];
+        size_t n = strlen(a->name);
+        const char *at = c->shapes;
+        while (at && (strncmp(at, a->name, n) || at[n] != '=')) at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+        if (!at)
+            bench_die("%s: %%%s is not given; --%s %s=%s", c->name, a->name, a->kind == LFUSER_TENSOR ? "shape" : "arg",
+                      a->name, a->kind == LFUSER_TENSOR ? "EXTENTS" : "VALUE");
+        if (a->kind == LFUSER_TENSOR)
+            read_extents(c, a, at + n + 1, scale);
+        else
+            read_scalar(c, a, at + n + 1);
+    }
+}
+
+// ---- compiling and memory
+
+typedef struct call {
+    bench_device *device;
+    bench_case *c;
+    lfuser_executable *executable;
+    lfuser_argument *arguments;
+    lfuser_output *outputs;
+} call;
+
+static void run(void *arg) {
+    call *w = arg;
+    for (size_t i = 0; i < w->c->n_outputs; i++) w->outputs[i].pending = NULL;
+    bench_must(lfuser_run(w->executable, w->device->stream, w->arguments, w->c->n_params, w->outputs, w->c->n_outputs, NULL),
+               w->c->name);
+    for (size_t i = 0; i < w->c->n_outputs; i++) lfuser_pending_release(w->outputs[i].pending);
+}
+
+static bench_array array_of(const lfuser_value_info *info) {
+    return (bench_array){.name = info->name, .kind = info->kind, .dtype = info->dtype, .rank = info->rank};
+}
+
+static void compile(call *w) {
+    bench_case *c = w->c;
+    lfuser_fusion *fusion;
+    lfuser_value_info info;
+    lfuser_compile_options options = {.size = sizeof options, .math = c->math};
+    bench_must(lfuser_fusion_parse(w->device->context, c->name, c->text, strlen(c->text), NULL, &fusion), "parsing");
+    bench_must(lfuser_fusion_compile(fusion, w->device->device, &options, &w->executable), "compiling");
+    lfuser_fusion_destroy(fusion);
+    c->n_params = lfuser_executable_n_params(w->executable);
+    c->n_outputs = lfuser_executable_n_outputs(w->executable);
+    c->params = bench_alloc(c->n_params * sizeof *c->params);
+    c->outputs = bench_alloc(c->n_outputs * sizeof *c->outputs);
+    w->arguments = bench_alloc(c->n_params * sizeof *w->arguments);
+    w->outputs = bench_alloc(c->n_outputs * sizeof *w->outputs);
+    for (size_t i = 0; i < c->n_params; i++) {
+        bench_must(lfuser_executable_param(w->executable, i, &info), c->name);
+        c->params[i] = array_of(&info);
+    }
+    for (size_t i = 0; i < c->n_outputs; i++) {
+        bench_must(lfuser_executable_output(w->executable, i, &info), c->name);
+        if (info.into >= 0)
+            bench_die("%s: output %zu goes into a parameter; repeated runs would not see the same numbers", c->name, i);
+        c->outputs[i] = array_of(&info);
+    }
+}
+
+static void place(call *w, bench_array *a) {
+    bench_must(lfuser_memory_alloc(w->device->stream, a->bytes, &a->device), "allocating a tensor");
+    bench_must(lfuser_memory_upload(w->device->stream, a->device, a->host, a->bytes), "uploading a tensor");
+    bench_must(lfuser_stream_synchronize(w->device->stream), "uploading a tensor");
+    a->tensor = (lfuser_tensor){.data = a->device,
+                                .device = w->device->dl,
+                                .rank = (int32_t)a->rank,
+                                .dtype = lfuser_dl_dtype_of(a->dtype),
+                                .shape = a->shape};
+}
+
+static void fill_params(call *w) {
+    for (size_t i = 0; i < w->c->n_params; i++) {
+        bench_array *a = &w->c->params[i];
+        w->arguments[i] = (lfuser_argument){.kind = a->kind, .dtype = a->dtype, .value = a->value};
+        if (a->kind != LFUSER_TENSOR) continue;
+        a->host = bench_alloc(a->bytes);
+        bench_fill(a->dtype, a->limit, i + 1, a->host, a->count);
+        place(w, a);
+        w->arguments[i].tensor = &a->tensor;
+        w->c->result.bytes += a->bytes;
+    }
+}
+
+// Outputs begin as NaN (all bits set), so that an element that nobody writes is seen.
+static void fill_outputs(call *w) {
+    int64_t (*shapes)[8] = bench_alloc(w->c->n_outputs * sizeof *shapes);
+    lfuser_output *inferred = bench_alloc(w->c->n_outputs * sizeof *inferred);
+    bench_must(lfuser_infer(w->executable, w->arguments, w->c->n_params, inferred, w->c->n_outputs, shapes, NULL),
+               w->c->name);
+    for (size_t i = 0; i < w->c->n_outputs; i++) {
+        bench_array *a = &w->c->outputs[i];
+        if (a->kind != LFUSER_TENSOR) continue;
+        memcpy(a->shape, shapes[i], sizeof a->shape);
+        size_array(w->c->name, a);
+        a->host = bench_alloc(a->bytes);
+        memset(a->host, 0xff, a->bytes);
+        place(w, a);
+        w->outputs[i].tensor = &a->tensor;
+        w->c->result.bytes += a->bytes;
+    }
+    free(inferred);
+    free(shapes);
+}
+
+static void read_outputs(call *w) {
+    for (size_t i = 0; i < w->c->n_outputs; i++) {
+        bench_array *a = &w->c->outputs[i];
+        if (a->kind == LFUSER_TENSOR)
+            bench_must(lfuser_memory_download(w->device->stream, a->host, a->device, a->bytes), "reading back");
+        else
+            a->value = w->outputs[i].value;
+    }
+    bench_must(lfuser_stream_synchronize(w->device->stream), "reading back");
+}
+
+static void release(call *w, bench_array *arrays, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        lfuser_memory_free(w->device->stream, arrays[i].device);
+        free(arrays[i].host);
+        arrays[i].host = arrays[i].device = NULL;
+    }
+}
+
+static void list_kernels(call *w) {
+    bench_result *r = &w->c->result;
+    size_t n = lfuser_executable_n_kernels(w->executable);
+    for (size_t i = 0; i < n && r->n_kernels < sizeof r->kernels / sizeof *r->kernels; i++) {
+        lfuser_kernel_info info = {.size = sizeof info};
+        bench_must(lfuser_executable_kernel(w->executable, i, &info), w->c->name);
+        bench_kernel *k = &r->kernels[r->n_kernels++];
+        *k = (bench_kernel){.vector = info.vector,
+                            .registers = info.registers,
+                            .local_bytes = info.local_bytes,
+                            .shared_bytes = info.shared_bytes,
+                            .wide = info.wide};
+        snprintf(k->name, sizeof k->name, "%s", info.name ? info.name : "");
+    }
+}
+
+typedef struct search {
+    const bench_array *a;
+    uint64_t bytes;
+    _Atomic uint64_t found; // number of an element, plus one
+} search;
+
+static void find_unwritten(void *arg, uint64_t begin, uint64_t end) {
+    static const unsigned char ones[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    search *s = arg;
+    for (uint64_t i = begin; i < end && !s->found; i++)
+        if (!memcmp((const char *)s->a->host + i * s->bytes, ones, s->bytes)) s->found = i + 1;
+}
+
+// What was measured is what must be right, so the verdict is on the last timed run.
+static void judge(call *w) {
+    bench_case *c = w->c;
+    bench_verdict *v = &c->result.verdict;
+    v->ok = true;
+    read_outputs(w);
+    if (c->judge)
+        c->judge(c, v);
+    else
+        snprintf(v->what, sizeof v->what, "nothing to compare with");
+    v->relative = v->square_want > 0 ? sqrt(v->square_off / v->square_want) : sqrt(v->square_off);
+    for (size_t i = 0; i < c->n_outputs && v->ok; i++) {
+        const bench_array *a = &c->outputs[i];
+        lfuser_dl_dtype d = lfuser_dl_dtype_of(a->dtype);
+        if (a->kind != LFUSER_TENSOR || d.code < 2 || d.code == 6) continue; // integers may be all ones
+        search s = {.a = a, .bytes = lfuser_dtype_bytes(a->dtype)};
+        bench_parallel(a->count, 1 << 14, find_unwritten, &s);
+        if (!s.found) continue;
+        v->ok = false;
+        v->wrong++;
+        snprintf(v->what, sizeof v->what, "%%%s element %llu was not written", a->name ? a->name : "?",
+                 (unsigned long long)s.found - 1);
+    }
+}
+
+void bench_case_run(bench_device *d, bench_case *c, int64_t scale, int runs) {
+    enum { WARM = 3 };
+    call w = {.device = d, .c = c};
+    double *times = bench_alloc((size_t)runs * sizeof *times);
+    double start = bench_now_ms();
+    compile(&w);
+    c->result.first_ms = bench_now_ms() - start;
+    read_shapes(c, scale);
+    fill_params(&w);
+    fill_outputs(&w);
+    start = bench_now_ms();
+    run(&w);
+    bench_must(lfuser_stream_synchronize(d->stream), c->name);
+    c->result.first_ms += bench_now_ms() - start;
+    for (int i = 0; i < WARM && i < runs; i++) d->clock->time(d->clock, run, &w);
+    for (int i = 0; i < runs; i++) times[i] = d->clock->time(d->clock, run, &w);
+    c->result.ms = bench_median(times, runs);
+    c->result.least_ms = times[0];
+    judge(&w);
+    list_kernels(&w);
+    release(&w, c->params, c->n_params);
+    release(&w, c->outputs, c->n_outputs);
+    bench_must(lfuser_stream_synchronize(d->stream), c->name);
+    c->result.copy_ms = d->clock->copy(d->clock, (c->result.bytes + 1) / 2, runs);
+    lfuser_executable_destroy(w.executable);
+    free(c->params);
+    free(c->outputs);
+    c->params = c->outputs = NULL;
+    free(w.arguments);
+    free(w.outputs);
+    free(times);
+}
