@@ -68,9 +68,10 @@ typedef struct bench_array {
 } bench_array;
 
 typedef struct bench_verdict {
-    double error;    // largest error of an element, in units of what is allowed
-    double relative; // |got - want| / |want| over all that was looked at, as vectors
-    double square_off, square_want;
+    double error;                   // largest error of an element, in units of what is allowed
+    double relative;                // |got - want| / |want| of an output, as vectors; the largest
+    double square_off, square_want; // of the output whose memory is `of`
+    const void *of;
     uint64_t looked_at, wrong; // elements
     char what[200];            // the first that is wrong, or why nothing was compared; "" when all is well
     bool ok;
@@ -96,6 +97,7 @@ typedef struct bench_result {
 
 struct bench_case {
     const char *name, *text, *shapes;
+    const char *reference; // bench_judge_any: the program to evaluate, or NULL for `text`
     bench_judge judge;
     double goal; // % of the copy, or 0
     lfuser_math math;
@@ -122,6 +124,7 @@ bench_array *bench_param(bench_case *c, const char *name);
 // One element as double.
 double bench_element(const bench_array *a, uint64_t at);
 // Comparison of sampled elements; `scale` is the size of the numbers that the result was made of.
+void bench_next_output(bench_verdict *v, const void *of);
 void bench_compare(bench_verdict *v, const bench_array *a, uint64_t at, double want, double scale);
 
 #define BENCH_JUDGE(name) void bench_judge_##name(bench_case *c, bench_verdict *v);
@@ -140,6 +143,8 @@ BENCH_JUDGE(dropout_add_ln)
 BENCH_JUDGE(rope)
 BENCH_JUDGE(any)
 #undef BENCH_JUDGE
+// The least multiple of `scale` at which bench_judge_any is quick; 0: no extent that can be divided is large enough.
+int64_t bench_check_scale(const char *shapes, int64_t scale);
 
 // ---- reports
 

@@ -33,7 +33,7 @@ double bench_element(const bench_array *a, uint64_t at) {
 
 // What an element may be off, in units of the dtype's last place: halves are rounded a few times on the way; f32 sums add up
 // errors, and fast mode may use functions of 11 bits.
-static double allowed(lfuser_dtype d) {
+double bench_allowed(lfuser_dtype d) {
     switch (d) {
     case LFUSER_BF16: return 4 * 0x1p-8;
     case LFUSER_F16: return 4 * 0x1p-11;
@@ -43,9 +43,17 @@ static double allowed(lfuser_dtype d) {
     }
 }
 
+void bench_next_output(bench_verdict *v, const void *of) {
+    double relative = v->square_want > 0 ? sqrt(v->square_off / v->square_want) : sqrt(v->square_off);
+    v->relative = fmax(v->relative, relative);
+    v->square_off = v->square_want = 0;
+    v->of = of;
+}
+
 void bench_compare(bench_verdict *v, const bench_array *a, uint64_t at, double want, double scale) {
-    double got = bench_element(a, at), off = fabs(got - want), room = allowed(a->dtype) * (fabs(want) + scale);
+    double got = bench_element(a, at), off = fabs(got - want), room = bench_allowed(a->dtype) * (fabs(want) + scale);
     double error = off == 0 || (isnan(got) && isnan(want)) ? 0 : room > 0 ? off / room : INFINITY;
+    if (v->of != a->host) bench_next_output(v, a->host);
     v->looked_at++;
     if (!(error <= v->error)) v->error = isnan(error) ? INFINITY : error;
     if (!(error <= 1)) {
