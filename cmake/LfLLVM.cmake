@@ -20,8 +20,8 @@ add_library(lf_llvm INTERFACE)
 target_include_directories(lf_llvm SYSTEM INTERFACE ${_includedir})
 target_link_directories(lf_llvm INTERFACE ${_libdir})
 if(LFUSER_LLVM_STATIC)
-  _lf_llvm_config(_libs --link-static --libs x86 nvptx orcjit passes irreader bitwriter linker)
-  _lf_llvm_config(_system --link-static --system-libs x86 nvptx orcjit passes irreader bitwriter linker)
+  _lf_llvm_config(_libs --link-static --libs x86 nvptx passes irreader bitwriter linker)
+  _lf_llvm_config(_system --link-static --system-libs x86 nvptx passes irreader bitwriter linker)
   # zlib and zstd go in statically; what llvm-config names beyond these (z3, libxml2) is not reached from
   # the components above, and --as-needed drops it.
   list(TRANSFORM _system REPLACE "^-l(z|zstd)$" "-l:lib\\1.a")

@@ -3,6 +3,7 @@
 #ifndef LF_CODEGEN_CODEGEN_H
 #define LF_CODEGEN_CODEGEN_H
 #include "base/log.h"
+#include "native/native.h"
 #include "schedule/program.h"
 
 typedef enum lf_target_kind { LF_TARGET_CPU, LF_TARGET_CUDA } lf_target_kind;
@@ -23,14 +24,19 @@ typedef struct lf_object {
     lfuser_abi_infer infer;       // host code
     lfuser_abi_bind bind;
     void *address;                // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end)
-    char *text;                   // CUDA kernel: PTX, NUL-terminated
+    char *text;                   // CUDA kernel: PTX, NUL-terminated; owned
     size_t text_size;
+    void *code;                   // host code and CPU kernel: the relocatable object that was loaded, to be stored; owned
+    size_t code_size;
     char entry[64];               // kernel name
     uint32_t shared_bytes;        // static shared memory of a block
     uint32_t block;               // CUDA: threads a block that the code was made for
     uint32_t rows_a_block;        // CUDA row kernels: rows a block does at a time; pointwise: elements a block does at a time
-    void *owner;                  // private
+    lf_native *native;            // what infer, bind and address point into; owned
 } lf_object;
+
+#define LF_HOST_INFER "infer"  // entries of host code
+#define LF_HOST_BIND "bind"
 
 typedef enum lf_emit_stage { LF_STAGE_HOST_IR, LF_STAGE_HOST_ASM, LF_STAGE_KERNEL_IR, LF_STAGE_KERNEL_ASM } lf_emit_stage;
 
@@ -48,7 +54,7 @@ typedef struct lf_codegen_table {
                        lfuser_abi_class class_, const lf_codegen_options *options, char **out_text);
 } lf_codegen_table;
 
-enum { LF_CODEGEN_VERSION = 1 };
+enum { LF_CODEGEN_VERSION = 2 };
 // The module's one export.
 const lf_codegen_table *lfuser_codegen_entry(uint32_t version);
 #endif

@@ -138,7 +138,7 @@ static void teardown(void) { table->destroy(codegen); }
 static lf_object compile(hand *h) {
     lf_object object;
     ok(table->host(codegen, &h->program, &object));
-    ck_assert(object.infer && object.bind && object.owner);
+    ck_assert(object.infer && object.bind && object.native);
     return object;
 }
 
@@ -398,7 +398,7 @@ static void refused(hand *h, lf_code code, const char *has) {
     lf_status s = table->host(codegen, &h->program, &o);
     ck_assert_msg(s && lf_status_code(s) == code && strstr(lf_status_message(s), has), "wanted '%s', got '%s'", has,
                   lf_status_message(s));
-    ck_assert_ptr_null(o.owner);
+    ck_assert_ptr_null(o.native);
     lf_status_destroy(s);
     hand_finish(h);
 }

@@ -1,7 +1,7 @@
 // The elementwise lowering on the CPU: every cell of the table against the interpreter, bit for bit, at several instruction
 // sets, in vectorised kernels and in host code; and single points that neither may get wrong.
 #include "test_emit_interp.h"
-#include "codegen/llvm/jit.h"
+#include "native/native.h"
 
 enum { PER_MODULE = 96 };
 
@@ -20,34 +20,31 @@ static const setting settings[] = {
 };
 static const setting fast_setting = {"fast kernel", LF_LLVM_KERNEL, "", true, true};
 
-static lf_jit *jit;
 static void *operands[4], *got, *want;
 
 static void setup(void) {
     for (int i = 0; i < 4; i++) operands[i] = calloc(CELL_ROOM, 16);
     got = calloc(CELL_ROOM, 16);
     want = calloc(CELL_ROOM, 16);
-    check_ok(lf_jit_create(&lf_system_allocator, NULL, &jit));
 }
 
 static void teardown(void) {
-    lf_jit_destroy(jit);
     for (int i = 0; i < 4; i++) free(operands[i]);
     free(got);
     free(want);
 }
 
 // Compiles the cells of a module; the caller unloads *out_code.
-static void load(lf_llvm *l, size_t first, size_t n, cell_code **out_cells, lf_jit_code **out_code) {
+static void load(lf_llvm *l, size_t first, size_t n, cell_code **out_cells, lf_native **out_code) {
     LLVMMemoryBufferRef object;
-    lf_jit_symbol symbols[PER_MODULE];
+    lf_native_symbol symbols[PER_MODULE];
     char names[PER_MODULE][32];
     check_ok(lf_target_generate(l, LLVMObjectFile, &object));
     for (size_t i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "cell_%zu", first + i);
-        symbols[i] = (lf_jit_symbol){.name = names[i]};
+        symbols[i] = (lf_native_symbol){.name = names[i]};
     }
-    check_ok(lf_jit_load(jit, LLVMGetBufferStart(object), LLVMGetBufferSize(object), symbols, n, out_code));
+    check_ok(lf_native_load(&lf_system_allocator, LLVMGetBufferStart(object), LLVMGetBufferSize(object), symbols, n, out_code));
     for (size_t i = 0; i < n; i++) memcpy(&out_cells[i], &symbols[i].address, sizeof *out_cells);
     LLVMDisposeMemoryBuffer(object);
 }
@@ -62,7 +59,7 @@ static void run_module(const setting *s, const cell *cells, size_t first, size_t
     lf_target t = cpu_target(s->cpu);
     lf_llvm *l = emit_module(cells, first, n, &t, s->use, s->fast);
     cell_code *run[PER_MODULE];
-    lf_jit_code *code;
+    lf_native *code;
     load(l, first, n, run, &code);
     for (size_t i = 0; i < n; i++) {
         const cell *c = &cells[first + i];
@@ -73,7 +70,7 @@ static void run_module(const setting *s, const cell *cells, size_t first, size_t
         const char *text = difference(c, s->name, operands, got, want, elements, slack);
         ck_assert_msg(!text, "%s", text);
     }
-    lf_jit_unload(jit, code);
+    lf_native_unload(code);
     lf_llvm_destroy(l);
 }
 
@@ -207,7 +204,7 @@ START_TEST(known_points) {
         lf_target t = cpu_target(settings[k].cpu);
         lf_llvm *l = emit_module(cells, 0, N_POINTS, &t, settings[k].use, false);
         cell_code *run[PER_MODULE];
-        lf_jit_code *code;
+        lf_native *code;
         load(l, 0, N_POINTS, run, &code);
         for (size_t i = 0; i < N_POINTS; i++) {
             const point *p = &points[i];
@@ -219,7 +216,7 @@ START_TEST(known_points) {
             interp_cell(&cells[i], (void *[4]){&a, &b, &c, &c}, &by_interp, 1);
             ck_assert_uint_eq(by_interp, p->want);
         }
-        lf_jit_unload(jit, code);
+        lf_native_unload(code);
         lf_llvm_destroy(l);
     }
 }
@@ -260,7 +257,7 @@ START_TEST(a_bitcast_shows_canonical_nans) {
     check_ok(lf_llvm_verify(l));
     check_ok(lf_passes_run(l));
     cell_code *run;
-    lf_jit_code *code;
+    lf_native *code;
     load(l, 0, 1, &run, &code);
     uint32_t out, direct = 0, in = 0xff800001;
     run(&out, &(uint8_t){1}, &in, &direct, NULL, 0);
@@ -268,7 +265,7 @@ START_TEST(a_bitcast_shows_canonical_nans) {
     run(&out, &(uint8_t){0}, &in, &direct, NULL, 0);
     ck_assert_uint_eq(out, 0x7fc00000);
     ck_assert_uint_eq(direct, 0x7fc00000);
-    lf_jit_unload(jit, code);
+    lf_native_unload(code);
     lf_llvm_destroy(l);
 }
 END_TEST
@@ -333,7 +330,7 @@ START_TEST(philox_known_answers) {
     LLVMBuildRetVoid(e->builder);
     check_ok(lf_passes_run(l));
     cell_code *loaded;
-    lf_jit_code *code;
+    lf_native *code;
     load(l, 0, 1, &loaded, &code);
     void (*run)(uint32_t *, uint64_t, uint64_t, uint64_t, void *, int64_t);
     memcpy(&run, &loaded, sizeof run);
@@ -342,7 +339,7 @@ START_TEST(philox_known_answers) {
         run(words, known[i].key, known[i].low, known[i].high, NULL, 0);
         for (int k = 0; k < 4; k++) ck_assert_uint_eq(words[k], known[i].words[k]);
     }
-    lf_jit_unload(jit, code);
+    lf_native_unload(code);
     lf_llvm_destroy(l);
 }
 END_TEST

@@ -4,9 +4,6 @@
 #define LF_CODEGEN_HOST_HOST_H
 #include "codegen/llvm/context.h"
 
-#define LF_HOST_INFER "infer"
-#define LF_HOST_BIND "bind"
-
 // Adds the functions LF_HOST_INFER and LF_HOST_BIND to l's module.
 lf_status lf_host_emit(lf_llvm *l, const lf_program *p) LF_MUST_USE;
 #endif

@@ -1,6 +1,6 @@
 // See check_ir.h: one table of instructions, one of intrinsics, and a few rules about types.
 #include "codegen/llvm/check_ir.h"
-#include "codegen/llvm/jit.h"
+#include "native/native.h"
 #include "codegen/llvm/llvm_status.h"
 #include <string.h>
 
@@ -322,7 +322,7 @@ static lf_status check_call(lf_check *c, bool *out_narrow) {
     if (!LLVMIsDeclaration(v_callee)) return NULL;
     size_t length;
     const char *name = LLVMGetValueName2(v_callee, &length);
-    return c->target == CPU && lf_jit_imports(name, length) ? NULL : refuse(c, "call of a function that is not there");
+    return c->target == CPU && lf_native_imports(name, length) ? NULL : refuse(c, "call of a function that is not there");
 }
 
 // ---- all ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 // The 16-bit floats are the hard part. No target converts all of f64, i64 and f32 to both of them in one rounding, so wider
 // values are first rounded to odd in f32: truncated, with the last bit set when anything was lost. f32 has over two bits
 // more than either half, so the second rounding sees on which side of a tie the exact value lies.
+#include "analysis/bits.h"
 #include "codegen/llvm/emit_family.h"
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,6 @@ lf_register lf_emit_bitcast_op(lf_emit *e, const lf_elem *x, const lf_register *
     lf_dtype from = x->in[0], to = x->out;
     if (lf_dtype_bytes(from) != lf_dtype_bytes(to)) return lf_emit_refuse(e, x);
     lf_register r = v[0];
-    if (x->values && !lf_emit_keeps_bits(x->values[0])) r = lf_emit_canonical(e, from, r);
+    if (x->values && !lf_keeps_bits(x->values[0])) r = lf_emit_canonical(e, from, r);
     return from == to ? r : from_bits(e, to, bits_of(e, from, r));
 }

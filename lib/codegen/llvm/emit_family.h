@@ -35,10 +35,6 @@ LLVMValueRef lf_emit_float_rounding(lf_emit *e, lf_opcode code, LLVMValueRef a);
 lf_register lf_emit_complex_arith(lf_emit *e, lf_opcode code, lf_dtype part, lf_register a, lf_register b);
 lf_register lf_emit_minmax(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b);
 LLVMValueRef lf_emit_compare(lf_emit *e, lf_opcode code, lf_dtype da, lf_register a, lf_dtype db, lf_register b);
-
-// Whether the bits of a NaN in this value come, or may come, from memory unchanged (moves, selects, shape ops), so that a
-// bitcast must show them; else it was computed, and shows as the canonical NaN.
-bool lf_emit_keeps_bits(const lf_value *value);
 // The element with every NaN replaced by the canonical one.
 lf_register lf_emit_canonical(lf_emit *e, lf_dtype d, lf_register v);
 #endif

@@ -1,5 +1,6 @@
 // Families on bools and integers: comparisons of all dtypes, selection, bits, shifts, gcd, and the integer half of pow.
 // Nothing here traps or is undefined for any operand.
+#include "analysis/bits.h"
 #include "codegen/llvm/emit_family.h"
 
 // ---- comparisons ----------------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ lf_register lf_emit_compare_op(lf_emit *e, const lf_elem *x, const lf_register *
 // as the latter, so the computed side's NaNs are made canonical here.
 static lf_register selected(lf_emit *e, const lf_elem *x, const lf_register *v, unsigned i) {
     if (!x->values || lf_dtype_category(x->out) < LF_CATEGORY_FLOAT) return v[i];
-    if (lf_emit_keeps_bits(x->values[i]) || !lf_emit_keeps_bits(x->values[3 - i])) return v[i];
+    if (lf_keeps_bits(x->values[i]) || !lf_keeps_bits(x->values[3 - i])) return v[i];
     return lf_emit_canonical(e, x->out, v[i]);
 }
 
@@ -71,36 +72,6 @@ lf_register lf_emit_select_op(lf_emit *e, const lf_elem *x, const lf_register *v
     lf_register a = selected(e, x, v, 1), b = selected(e, x, v, 2);
     LLVMValueRef v_re = l_select(e, v[0].re, a.re, b.re);
     return l_pair(v_re, lf_is_complex(x->out) ? l_select(e, v[0].re, a.im, b.im) : NULL);
-}
-
-enum { MOST_VISITS = 64 };
-
-static bool is_move(lf_opcode code) {
-    return code == LF_OP_SELECT || code == LF_OP_REAL || code == LF_OP_IMAG || code == LF_OP_CONJ || code == LF_OP_COMPLEX ||
-           code == LF_OP_ITEM || code == LF_OP_SCALAR_TENSOR;
-}
-
-bool lf_emit_keeps_bits(const lf_value *value) {
-    const lf_value *left[MOST_VISITS];
-    unsigned n = 0;
-    left[n++] = value;
-    // A bound on the walk: nested selects deeper than it count as computed.
-    for (unsigned visits = 0; n > 0 && visits < MOST_VISITS; visits++) {
-        const lf_op *op = left[--n]->def;
-        lf_op_kind kind = lf_op_info_of(op->code)->kind;
-        if (op->code == LF_OP_BITCAST || op->code == LF_OP_PARAM || op->code == LF_OP_CONST || op->code == LF_OP_TENSOR)
-            return true;
-        bool moves =
-            is_move(op->code) || kind == LF_KIND_VIEW || op->code == LF_OP_SORT || op->code == LF_OP_TOPK ||
-            op->code == LF_OP_SCATTER ||
-            (kind == LF_KIND_INDEXED && op->code != LF_OP_IOTA && op->code != LF_OP_UNIFORM && op->code != LF_OP_NORMAL);
-        if (!moves) continue;
-        for (unsigned i = op->code == LF_OP_SELECT; i < op->n_operands; i++) {
-            const lf_value *v = op->operands[i];
-            if (v && lf_dtype_category(v->type.dtype) >= LF_CATEGORY_FLOAT && n < MOST_VISITS) left[n++] = v;
-        }
-    }
-    return false;
 }
 
 // ---- bits and truth -------------------------------------------------------------------------------------------------

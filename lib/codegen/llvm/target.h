@@ -1,5 +1,5 @@
 // Target machines: which processors code is made for, and LLVM's code generation for them.
-// Does not belong here: passes over IR (passes.h), loading code (jit.h).
+// Does not belong here: passes over IR (passes.h), loading code (native/native.h).
 #ifndef LF_CODEGEN_LLVM_TARGET_H
 #define LF_CODEGEN_LLVM_TARGET_H
 #include "codegen/llvm/context.h"

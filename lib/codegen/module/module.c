@@ -3,7 +3,6 @@
 #include "codegen/host/host.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/llvm/check_ir.h"
-#include "codegen/llvm/jit.h"
 #include "codegen/llvm/math_link.h"
 #include "codegen/llvm/passes.h"
 #include "codegen/llvm/target.h"
@@ -12,32 +11,25 @@
 
 struct lf_codegen {
     const lf_allocator *allocator;
-    lf_jit *jit;
 };
 
 static lf_status codegen_create(const lf_allocator *a, const lf_log *log, lf_codegen **out_codegen) {
-    *out_codegen = NULL;
-    lf_codegen *c = lf_alloc_zero(a, sizeof *c);
-    if (!c) return lf_out_of_memory();
-    c->allocator = a;
-    lf_status s = lf_jit_create(a, log, &c->jit);
-    if (s) {
-        lf_free(a, c);
-        return s;
-    }
-    *out_codegen = c;
+    (void)log;
+    *out_codegen = lf_alloc_zero(a, sizeof **out_codegen);
+    if (!*out_codegen) return lf_out_of_memory();
+    (*out_codegen)->allocator = a;
+    lf_target_initialise();
     return NULL;
 }
 
 static void codegen_destroy(lf_codegen *c) {
-    if (!c) return;
-    lf_jit_destroy(c->jit);
-    lf_free(c->allocator, c);
+    if (c) lf_free(c->allocator, c);
 }
 
 static void codegen_release(lf_codegen *c, lf_object *object) {
-    lf_jit_unload(c->jit, object->owner);
+    lf_native_unload(object->native);
     lf_free(c->allocator, object->text);
+    lf_free(c->allocator, object->code);
     *object = (lf_object){0};
 }
 
@@ -70,24 +62,28 @@ static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *
 
 // ---- code ---------------------------------------------------------------------------------------------------
 
-static lf_status load_native(lf_codegen *c, lf_llvm *l, lf_jit_symbol *symbols, size_t n_symbols, lf_object *object) {
+static lf_status load_native(lf_codegen *c, lf_llvm *l, lf_native_symbol *symbols, size_t n_symbols, lf_object *object) {
     LLVMMemoryBufferRef buffer;
     LF_TRY(lf_target_generate(l, LLVMObjectFile, &buffer));
-    lf_jit_code *code = NULL;
-    lf_status s = lf_jit_load(c->jit, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer), symbols, n_symbols, &code);
+    object->code_size = LLVMGetBufferSize(buffer);
+    object->code = lf_alloc(c->allocator, object->code_size);
+    if (object->code) memcpy(object->code, LLVMGetBufferStart(buffer), object->code_size);
     LLVMDisposeMemoryBuffer(buffer);
-    object->owner = code;
-    return s;
+    if (!object->code) return lf_out_of_memory();
+    return lf_native_load(c->allocator, object->code, object->code_size, symbols, n_symbols, &object->native);
 }
 
 static lf_status codegen_host(lf_codegen *c, const lf_program *p, lf_object *out_object) {
     *out_object = (lf_object){0};
-    lf_jit_symbol symbols[] = {{.name = LF_HOST_INFER}, {.name = LF_HOST_BIND}};
+    lf_native_symbol symbols[] = {{.name = LF_HOST_INFER}, {.name = LF_HOST_BIND}};
     lf_llvm *l = NULL;
     lf_status s = host_ir(c, p, &l);
     if (!s) s = load_native(c, l, symbols, 2, out_object);
     lf_llvm_destroy(l);
-    if (s) return s;
+    if (s) {
+        codegen_release(c, out_object);
+        return s;
+    }
     out_object->infer = (lfuser_abi_infer)(uintptr_t)symbols[0].address;
     out_object->bind = (lfuser_abi_bind)(uintptr_t)symbols[1].address;
     return NULL;
@@ -101,7 +97,7 @@ static lf_status codegen_kernel(lf_codegen *c, const lf_loop *loop, const lf_tar
     if (!s && t->kind == LF_TARGET_CUDA) {
         s = lf_target_generate_text(l, &out_object->text, &out_object->text_size);
     } else if (!s) {
-        lf_jit_symbol symbol = {.name = out_object->entry};
+        lf_native_symbol symbol = {.name = out_object->entry};
         s = load_native(c, l, &symbol, 1, out_object);
         out_object->address = symbol.address;
     }
