@@ -97,6 +97,22 @@ void lf_round_halves(lf_dtype d, const float *src, void *dst, size_t n);
 // Computed NaNs have the canonical bits, so that a bitcast may just move bits (language.md section 4).
 void lf_canonical_nans(lf_dtype d, void *span, size_t n);
 
+// ---- The canonical order of float sums and products (reduce.c; language.md section 4) -------------------------------
+enum { LF_SUM_CHUNK = 8192, LF_SUM_LEVELS = 5 }; // 8192^5 > 2^63 elements
+typedef void (*lf_fold)(void *span, size_t n);
+// Elements are put at level[0] + count[0] * bytes, count[0] grows to LF_SUM_CHUNK at most; then, if more follow, carry.
+typedef struct lf_tree {
+    char *level[LF_SUM_LEVELS]; // level[0] is owned
+    size_t count[LF_SUM_LEVELS];
+    unsigned bytes, top; // highest level that ever held something
+    lf_fold fold;
+} lf_tree;
+// `code`: LF_OP_SUM or LF_OP_PROD; d: f32, f64, c64, c128.
+lf_status lf_tree_init(lf_run *run, const lf_op *op, lf_opcode code, lf_dtype d, lf_tree *out) LF_MUST_USE;
+void lf_tree_carry(lf_tree *t);
+void lf_tree_finish(lf_tree *t, void *out); // of at least one element; the tree is then empty
+static inline void lf_tree_release(lf_run *run, lf_tree *t) { lf_free(run->allocator, t->level[0]); }
+
 // ---- Other ops ------------------------------------------------------------------------------------------------------
 typedef lf_status lf_op_fn(lf_run *run, const lf_op *op);
 #define LF_INDEXED(ID, name, args, attrs, doc) lf_op_fn lf_indexed_##name;

@@ -1,4 +1,5 @@
-// matmul: every element is a sum over k in order, in f32 for halves; integers wrap; bool is or of ands.
+// matmul: every element is a sum over k: of floats in the canonical order (in f32 for halves), of integers, which wrap; of bools an
+// or of ands.
 #include "interp/internal.h"
 
 // acc[0 … n-1] += a · b[0 … n-1], for one k: each column is its own sum.
@@ -15,10 +16,35 @@ static bool add_row(lf_dtype d, const void *a, const void *b, void *acc, int64_t
     switch (d) {
         LF_EACH_BOOL(ROW, s[j] | (x & v[j]))
         LF_EACH_INT(ROW_INT, )
-        LF_EACH_REAL(ROW, s[j] + x * v[j])
-        LF_EACH_COMPLEX(ROW, LF_C(add, s[j], LF_C(mul, x, v[j])))
     default: return false;
     }
+}
+
+// out[k] = a[k] · b[k · pitch]
+#define PRODUCTS(ID, T, statement)                                                                                          \
+    case LF_##ID: {                                                                                                         \
+        const T *x = a, *v = b;                                                                                             \
+        T *s = out;                                                                                                         \
+        for (int64_t k = 0; k < n; k++) s[k] = statement;                                                                   \
+        return;                                                                                                             \
+    }
+
+static void products(lf_dtype d, const void *a, const void *b, int64_t pitch, void *out, int64_t n) {
+    switch (d) {
+        LF_EACH_REAL(PRODUCTS, x[k] * v[k * pitch])
+        LF_EACH_COMPLEX(PRODUCTS, LF_C(mul, x[k], v[k * pitch]))
+    default: return;
+    }
+}
+
+static void dot(lf_tree *t, lf_dtype d, const char *a, const char *b, int64_t pitch, int64_t n, void *out) {
+    for (int64_t k = 0; k < n; k += LF_SUM_CHUNK) {
+        int64_t now = n - k < LF_SUM_CHUNK ? n - k : LF_SUM_CHUNK;
+        products(d, a + k * t->bytes, b + k * pitch * t->bytes, pitch, t->level[0], now);
+        t->count[0] = (size_t)now;
+        if (k + now < n) lf_tree_carry(t);
+    }
+    lf_tree_finish(t, out);
 }
 
 // An operand as [batch…, rows, columns] in the type of the sums; strides 0 where the batch is broadcast.
@@ -66,21 +92,27 @@ static lf_status multiply(lf_run *run, const lf_op *op, const lf_matrix *a, cons
     if (b->rows != inner)
         return lf_error_at(run->allocator, LF_FAILED_CHECK, op->place, "matmul: inner extents %lld and %lld",
                            (long long)inner, (long long)b->rows);
+    bool floats = (lf_is_float(d) || lf_is_complex(d)) && inner > 0, known = true;
+    lf_tree t = {0};
     LF_TRY(lf_scratch(run, (size_t)columns, bytes, &acc));
+    lf_status s = floats ? lf_tree_init(run, op, LF_OP_SUM, d, &t) : NULL;
     lf_walk in_a, in_b;
     lf_walk_init(&in_a, bytes, a->data, batch_rank, y->shape, a->batch_strides);
     lf_walk_init(&in_b, bytes, b->data, batch_rank, y->shape, b->batch_strides);
-    bool known = true;
-    for (int64_t z = 0; z < batches; z++, lf_walk_skip(&in_a), lf_walk_skip(&in_b))
+    for (int64_t z = 0; !s && z < batches; z++, lf_walk_skip(&in_a), lf_walk_skip(&in_b))
         for (int64_t i = 0; i < rows && known; i++) {
             const char *row = in_a.data + (in_a.offset + i * inner) * bytes, *column = in_b.data + in_b.offset * bytes;
             memset(acc, 0, (size_t)(columns * bytes));
-            for (int64_t k = 0; k < inner && known; k++)
+            for (int64_t j = 0; j < columns && floats; j++)
+                dot(&t, d, row, column + j * bytes, columns, inner, acc + j * bytes);
+            for (int64_t k = 0; k < inner && known && !floats; k++)
                 known = add_row(d, row + k * bytes, column + k * columns * bytes, acc, columns);
             lf_canonical_nans(d, acc, (size_t)columns);
             lf_convert(d, acc, y->dtype, lf_at(y, (z * rows + i) * columns), (size_t)columns);
         }
+    lf_tree_release(run, &t);
     lf_free(run->allocator, acc);
+    if (s) return s;
     return known ? NULL : lf_refuse(run, op);
 }
 

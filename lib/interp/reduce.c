@@ -3,7 +3,7 @@
 #include "interp/internal.h"
 #include "interp/loops.h"
 
-enum { CHUNK = 8192, LEVELS = 5 }; // 8192^5 > 2^63 elements
+enum { CHUNK = LF_SUM_CHUNK, LEVELS = LF_SUM_LEVELS };
 
 // ---- The canonical order --------------------------------------------------------------------------------------------
 
@@ -32,8 +32,6 @@ DEFINE_FOLD(prod_f64, double, TIMES)
 DEFINE_FOLD(prod_c64, lf_c64, lf_c64_mul)
 DEFINE_FOLD(prod_c128, lf_c128, lf_c128_mul)
 
-typedef void (*lf_fold)(void *span, size_t n);
-
 static lf_fold fold_of(lf_opcode code, lf_dtype d) {
     bool sum = code == LF_OP_SUM;
     switch (d) {
@@ -46,15 +44,17 @@ static lf_fold fold_of(lf_opcode code, lf_dtype d) {
 }
 
 // Chunk results are reduced by the same rule: level k holds those of k-fold chunks until there are CHUNK of them.
-typedef struct lf_tree {
-    char *level[LEVELS];
-    size_t count[LEVELS];
-    unsigned bytes, top; // highest level that ever held something
-    lf_fold fold;
-} lf_tree;
+lf_status lf_tree_init(lf_run *run, const lf_op *op, lf_opcode code, lf_dtype d, lf_tree *t) {
+    char *room;
+    *t = (lf_tree){.bytes = lf_dtype_bytes(d), .fold = fold_of(code, d)};
+    if (!t->fold) return lf_refuse(run, op);
+    LF_TRY(lf_scratch(run, LEVELS * CHUNK, t->bytes, &room));
+    for (unsigned k = 0; k < LEVELS; k++) t->level[k] = room + (size_t)k * CHUNK * t->bytes;
+    return NULL;
+}
 
-// Level 0 holds `count[0]` elements; whenever a level is full its result goes one up.
-static void carry(lf_tree *t) {
+// Whenever a level is full its result goes one up.
+void lf_tree_carry(lf_tree *t) {
     for (unsigned k = 0; k + 1 < LEVELS && t->count[k] == CHUNK; k++) {
         t->fold(t->level[k], CHUNK);
         memcpy(t->level[k + 1] + t->count[k + 1] * t->bytes, t->level[k], t->bytes);
@@ -64,7 +64,7 @@ static void carry(lf_tree *t) {
     }
 }
 
-static void finish(lf_tree *t, void *out) {
+void lf_tree_finish(lf_tree *t, void *out) {
     for (unsigned k = 0; k < t->top; k++) {
         if (t->count[k] == 0) continue;
         t->fold(t->level[k], t->count[k]);
@@ -110,28 +110,25 @@ static void lanes_start(lf_lanes *l) {
 
 static lf_status sum_floats(lf_run *run, const lf_op *op, lf_lanes *l, lf_dtype from, lf_array *y) {
     lf_dtype d = lf_dtype_compute(from);
-    lf_tree t = {.bytes = lf_dtype_bytes(d), .fold = fold_of(op->code, d)};
-    char *room;
-    if (!t.fold) return lf_refuse(run, op);
-    LF_TRY(lf_scratch(run, (LEVELS + 1) * CHUNK, t.bytes, &room));
-    for (unsigned k = 0; k < LEVELS; k++) t.level[k] = room + (size_t)k * CHUNK * t.bytes;
-    char *raw = d == from ? t.level[0] : room + (size_t)LEVELS * CHUNK * t.bytes;
+    max_align_t block[LF_BLOCK];
+    lf_tree t;
+    LF_TRY(lf_tree_init(run, op, op->code, d, &t));
     for (int64_t i = 0; i < l->count; i++, lf_walk_skip(&l->outer)) {
         lanes_start(l);
         for (int64_t left = l->length; left > 0;) {
-            int64_t k = left < CHUNK ? left : CHUNK;
-            lf_walk_read(&l->inner, raw, k);
-            if (d != from) lf_convert(from, raw, d, t.level[0], (size_t)k);
-            t.count[0] = (size_t)k;
+            int64_t k = left < LF_BLOCK ? left : LF_BLOCK;
+            lf_walk_read(&l->inner, block, k);
+            lf_convert(from, block, d, t.level[0] + t.count[0] * t.bytes, (size_t)k);
+            t.count[0] += (size_t)k;
             left -= k;
-            if (left > 0) carry(&t);
+            if (left > 0) lf_tree_carry(&t);
         }
         lf_scalar r;
-        finish(&t, &r);
+        lf_tree_finish(&t, &r);
         lf_canonical_nans(d, &r, 1);
         lf_convert(d, &r, y->dtype, lf_at(y, i), 1);
     }
-    lf_free(run->allocator, room);
+    lf_tree_release(run, &t);
     return NULL;
 }
 

@@ -91,6 +91,14 @@ uint64_t count_differing(lfuser_dtype d, const void *a, const void *b, size_t n)
 // Distance from the true value in ulps of d (f16, bf16, f32); infinite when kinds or signs of zero differ.
 double ulps_from(lfuser_dtype d, double got, double truth);
 
+// ---- the fast judge of f32 (judge_f32.c) -----------------------------------------------------------------------------------------
+
+enum { JUDGE_BLOCK = 512 };
+// n <= JUDGE_BLOCK results of f for x, floats or (of a predicate) bools. EXACT ops: bits of the rounded truth; else within `limit` ulps, and *worst,
+// *worst_at become the greatest distance and its place if it is greater. doubtful[i] = 1: the judge cannot say yes. Returns how many.
+size_t judge_f32(const op *f, double limit, const float *x, const void *results, size_t n, uint8_t *doubtful, double *worst,
+                 size_t *worst_at);
+
 // ---- inputs ----------------------------------------------------------------------------------------------------------------------
 
 uint64_t next_random(uint64_t *state);

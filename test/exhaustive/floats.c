@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1 << 18 };
 
 static const judge_unary *row_of(const char *name) {
     for (int i = 0; i < judge_unary_count; i++)
@@ -70,11 +70,28 @@ static void judge_narrow(const judging *j, const void *x, const void *got, tally
     if (!(ulps <= limit)) note_wrong(t, bits_of(j->in, x), result, truth, ulps);
 }
 
+// f32 in blocks; what the fast judge doubts the other one decides.
+static void judge_f32_part(const judging *j, size_t begin, size_t end, tally *t) {
+    const float *x = (const float *)(const void *)j->x;
+    size_t out = lfuser_dtype_bytes(j->out);
+    double limit = j->row ? j->row->limit : INFINITY;
+    uint8_t doubtful[JUDGE_BLOCK];
+    for (size_t i = begin; i < end; i += JUDGE_BLOCK) {
+        size_t n = end - i < JUDGE_BLOCK ? end - i : JUDGE_BLOCK, at = SIZE_MAX;
+        size_t doubts = judge_f32(j->f, limit, x + i, j->got + i * out, n, doubtful, &t->worst, &at);
+        if (at != SIZE_MAX) t->worst_at = bits_of(LFUSER_F32, x + i + at);
+        for (size_t k = 0; doubts && k < n; k++)
+            if (doubtful[k]) judge_narrow(j, x + i + k, j->got + (i + k) * out, t);
+    }
+}
+
 static void judge_part(void *arg, size_t begin, size_t end) {
     const judging *j = arg;
     size_t in = lfuser_dtype_bytes(j->in), out = lfuser_dtype_bytes(j->out);
     tally t = {0};
-    for (size_t i = begin; i < end; i++) {
+    bool in_blocks = j->in == LFUSER_F32 && !j->fast;
+    if (in_blocks) judge_f32_part(j, begin, end, &t);
+    for (size_t i = begin; i < end && !in_blocks; i++) {
         if (j->out == LFUSER_F64)
             judge_f64(j, j->x + i * in, j->got + i * out, &t);
         else

@@ -326,6 +326,7 @@ START_TEST(contractions) {
     check_op("matmul", "f32[2,2,1] 1 2 3 4; f32[1,1,1] 10", "f32[2,2,1] 10 20 30 40");
     check_op("matmul", "c64[1,1] (1,2); c64[1,1] (3,4)", "c64[1,1] (-5,10)");
     check_op("matmul", "f32[2,0]; f32[0,2]", "f32[2,2] 0 0 0 0");
+    check_op("matmul", "f32[4] 1e8 1 -1e8 1; f32[4] 1 1 1 1", "f32[] 0");     // the order of sums, not one after the other
     check_op("matmul", "f16[1,3] 2048 1 1; f16[3,1] 1 1 1", "f16[1,1] 2050"); // in f32, rounded once
     check_case("(%x: f32[?, ?], %w: f32[?, ?], %b: f32[?]) { %y = linear %x, %w, %b return %y }",
                "f32[1,2] 1 2; f32[1,2] 3 4; f32[1] 100", "f32[1,1] 111");
