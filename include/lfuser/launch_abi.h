@@ -5,6 +5,8 @@
 // code reads and writes slots and nothing else:
 //   infer  checks, extents, host scalars, sizes. Returns -1, or the number of the check that failed.
 //   bind   after output and workspace addresses were put into their slots: writes the argument block of every launch.
+// A program whose host code needs scalars that the device computes has several stages, each with its own infer and bind: before
+// a later stage the runtime waits for those scalars and puts them into their slots. Programs without sync points have one stage.
 // A scalar lies in the low bytes of its slot (c128 takes two); a bool is 0 or 1.
 #ifndef LFUSER_LAUNCH_ABI_H
 #define LFUSER_LAUNCH_ABI_H
@@ -14,7 +16,7 @@
 extern "C" {
 #endif
 
-#define LFUSER_ABI_VERSION 1u
+#define LFUSER_ABI_VERSION 2u
 #define LFUSER_ABI_NONE UINT32_MAX
 #define LFUSER_ABI_MAX_RANK 8
 #define LFUSER_ABI_MAX_NUMBERS 8
@@ -41,6 +43,7 @@ typedef struct lfuser_abi_output {
     uint8_t kind, dtype, rank;
     uint32_t slot;            // TENSOR: infer writes the extents; the runtime the address and the strides
     uint32_t into;            // number of the parameter whose buffer it goes into, or NONE
+    uint32_t stage;           // the stage whose infer writes the value or the extents
 } lfuser_abi_output;
 
 typedef struct lfuser_abi_check {
@@ -103,18 +106,32 @@ typedef struct lfuser_abi_class {
 // each reduction 32 bytes a row and chunk.
 enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 
+// A device scalar that host code needs.
+typedef struct lfuser_abi_fetch {
+    uint32_t box_slot;        // the runtime writes the device address of a mailbox slot, kernels deliver there
+    uint32_t slot;            // the runtime writes the value
+    uint8_t dtype;
+} lfuser_abi_fetch;
+
+typedef struct lfuser_abi_stage {
+    uint32_t first_launch, n_launches;
+    uint32_t first_fetch, n_fetches;  // must have arrived before this stage; delivered by launches of earlier ones
+    uint32_t workspace_bytes_slot;    // infer writes it; 0 = none needed
+    uint32_t workspace_slot;          // the runtime writes the address
+} lfuser_abi_stage;
+
 typedef struct lfuser_abi_program {
     uint32_t version;         // LFUSER_ABI_VERSION
     uint32_t n_slots;
-    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants;
+    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants, n_stages, n_fetches;
     const lfuser_abi_param *params;
     const lfuser_abi_output *outputs;
     const lfuser_abi_check *checks;
     const lfuser_abi_launch *launches;
     const lfuser_abi_constant *constants;
+    const lfuser_abi_stage *stages;   // at least one
+    const lfuser_abi_fetch *fetches;  // in the order of the stages that need them
     uint32_t numbers_slot;    // a failed check leaves its numbers here
-    uint32_t workspace_bytes_slot;    // infer writes it; 0 = none needed
-    uint32_t workspace_slot;  // the runtime writes the address
     uint32_t error_slot;      // the runtime writes the device address of the run's index-error word; NONE: cannot happen
     const char *name;
 } lfuser_abi_program;

@@ -196,10 +196,22 @@ typedef struct lfuser_executable lfuser_executable;
 
 typedef enum lfuser_math { LFUSER_MATH_EXACT = 0, LFUSER_MATH_FAST = 1 } lfuser_math;
 
+// May a run wait for the device? Where the host needs a scalar that the device computes (an extent, a topk k, the condition of an
+// assert) it would have to.
+typedef enum lfuser_sync {
+    LFUSER_NO_SYNC = 0,       // compiling such a program fails, naming every such place: no run ever waits for the device
+    LFUSER_ALLOW_SYNC = 1     // the run goes in stages; before each it waits for the scalars that the stage needs (see lfuser_run)
+} lfuser_sync;
+
 typedef struct lfuser_compile_options {
     size_t size;
     lfuser_math math;
+    lfuser_sync sync;
 } lfuser_compile_options;
+
+// NULL when no run of the program would have to wait for the device, else LFUSER_INVALID_PROGRAM with every place where one would:
+// what compiling with LFUSER_NO_SYNC says. LFUSER_STAGE_PARTITION lists them too. Since 0.1.
+LFUSER_API lfuser_status lfuser_fusion_check_no_sync(lfuser_fusion *fusion) LFUSER_MUST_USE;
 
 // For that device; a fusion without tensors needs none (device NULL). Compiles the host code at once; kernels compile on first
 // use, or by lfuser_executable_prepare. options may be NULL. Since 0.1.
@@ -228,7 +240,7 @@ LFUSER_API size_t lfuser_executable_n_kernels(const lfuser_executable *executabl
 LFUSER_API lfuser_status lfuser_executable_kernel(const lfuser_executable *executable, size_t index, lfuser_kernel_info *out_info) LFUSER_MUST_USE;
 
 typedef enum lfuser_kind {
-    LFUSER_SCALAR = 0,        // host scalar: there when the run call returns
+    LFUSER_SCALAR = 0,        // host scalar: there when the run call returns (device scalars that the run waited for, too)
     LFUSER_PENDING = 1,       // scalar delivered by the device (outputs only)
     LFUSER_HOST_TENSOR = 2,   // rank-0 tensor in host memory
     LFUSER_TENSOR = 3         // device tensor
@@ -277,6 +289,10 @@ typedef struct lfuser_output {
 
 typedef struct lfuser_completion lfuser_completion;
 
+// With LFUSER_ALLOW_SYNC and a program that has sync points, the call launches one stage after the other and waits between them for
+// the scalars that the next needs (for them alone, not for the whole stream); each wait counts in `syncs`. A check that depends on
+// such a scalar may then fail after earlier stages ran: buffers that they wrote stay written.
+//
 // Launches the program on `stream` (NULL only for executables without device work) and returns: host scalars are in `outputs`, all
 // else follows in stream order. Fails, with nothing launched and outputs untouched, for arguments that do not fit and for
 // failed checks. out_completion may be NULL; see lfuser_completion. Any number of threads, each with its own stream. Since 0.1.
@@ -285,7 +301,8 @@ LFUSER_API lfuser_status lfuser_run(lfuser_executable *executable, lfuser_stream
                                     lfuser_completion **out_completion) LFUSER_MUST_USE;
 
 // Output extents, dtypes and host scalars alone: runs the host code and nothing else; needs no device memory. For tensors, `shapes`
-// (n_outputs arrays, may be NULL) receives the extents. Since 0.1.
+// (n_outputs arrays, may be NULL) receives the extents. What a later stage of a program with sync points would know is left out:
+// extents -1, values 0; the workspace is the first stage's. Since 0.1.
 LFUSER_API lfuser_status lfuser_infer(lfuser_executable *executable, const lfuser_argument *arguments, size_t n_arguments,
                                       lfuser_output *outputs, size_t n_outputs, int64_t (*shapes)[8], uint64_t *out_workspace_bytes) LFUSER_MUST_USE;
 

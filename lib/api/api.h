@@ -73,7 +73,7 @@ typedef struct lf_frame {
     uint64_t *slots;                     // abi.n_slots
     uint64_t *args;                      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
     lf_planned *planned;                 // abi.n_launches
-    lf_mailbox *boxes;                   // one an output, while its run is prepared
+    lf_mailbox *boxes;                   // one an output, while its run is prepared, then one a fetch
 } lf_frame;
 
 enum { LF_FRAMES = 16 };
@@ -138,6 +138,7 @@ lf_dtype lf_tensor_dtype(const lfuser_tensor *t);    // LF_NO_DTYPE when it has 
 // fusion.c
 void lf_fusion_retain(lfuser_fusion *f);
 void lf_fusion_release(lfuser_fusion *f);
+lf_status lf_fusion_no_sync(const lfuser_fusion *f) LF_MUST_USE;     // names every sync point
 lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) LF_MUST_USE;
 
 // executable.c: the kernel for a class, compiled and loaded when it is not there yet.

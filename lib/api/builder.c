@@ -19,6 +19,7 @@ lfuser_status lfuser_builder_create(lfuser_context *c, const char *name, lfuser_
         lf_free(&c->allocator, b);
         return lf_public(s);
     }
+    b->graph->allow_sync = true;  // refused when it is compiled, if at all
     *out_builder = b;
     return NULL;
 }

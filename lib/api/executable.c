@@ -19,7 +19,7 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     }
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
-    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_outputs + 1u) * sizeof(lf_mailbox));
+    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_outputs + abi->n_fetches + 1u) * sizeof(lf_mailbox));
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);
     f->args = f->slots + abi->n_slots + 1;
@@ -163,6 +163,10 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     if (device && device->context != f->context) return lf_public(invalid(f->context, "lfuser_fusion_compile: device and fusion are of different contexts"));
     lfuser_compile_options given = {0};
     if (options) memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    if (given.sync != LFUSER_ALLOW_SYNC) {
+        lf_status waits = lf_fusion_no_sync(f);
+        if (waits) return lf_public(waits);
+    }
     lfuser_executable *e = lf_alloc_zero(&f->context->allocator, sizeof *e);
     if (!e) return lf_public(lf_out_of_memory());
     e->context = f->context;

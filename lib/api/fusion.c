@@ -42,7 +42,7 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
     lf_graph **graphs;
     size_t n;
     lf_fpstate fp = lf_fp_enter();  // literals are rounded, and scalars of constants computed
-    lf_status s = lf_parse(&c->allocator, file, text, bytes, false, &graphs, &n);
+    lf_status s = lf_parse(&c->allocator, file, text, bytes, true, &graphs, &n);
     lf_fp_leave(fp);
     if (s) return lf_public(s);
     size_t found = 0;
@@ -54,6 +54,20 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
     if (!s) graphs[found] = NULL;
     lf_parse_release(&c->allocator, graphs, n);
     return lf_public(s);
+}
+
+lf_status lf_fusion_no_sync(const lfuser_fusion *f) {
+    lf_status s = NULL;
+    for (const lf_sync_point *sync = f->graph->first_sync; sync; sync = sync->next) {
+        if (s) s = lf_status_note(s, "%s", sync->refusal);
+        else s = lf_error_at(&f->context->allocator, LF_INVALID_PROGRAM, sync->place, "%s", sync->refusal);
+    }
+    return s;
+}
+
+lfuser_status lfuser_fusion_check_no_sync(lfuser_fusion *f) {
+    if (!f) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_check_no_sync: fusion is NULL"));
+    return lf_public(lf_fusion_no_sync(f));
 }
 
 // ---- text of every stage -----------------------------------------------------------------------------------------------------------

@@ -19,10 +19,17 @@ typedef struct lf_codegen_options {
 
 typedef struct lf_codegen lf_codegen;         // thread-safe
 
+// Host code of one stage.
+typedef struct lf_host_code {
+    lfuser_abi_infer infer;
+    lfuser_abi_bind bind;
+} lf_host_code;
+
 // Generated code; owned by the caller, released through the table that made it.
 typedef struct lf_object {
-    lfuser_abi_infer infer;       // host code
+    lfuser_abi_infer infer;       // host code of the first stage
     lfuser_abi_bind bind;
+    lf_host_code *stages;         // of every stage, abi.n_stages; owned
     void *address;                // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end)
     char *text;                   // CUDA kernel: PTX, NUL-terminated; owned
     size_t text_size;

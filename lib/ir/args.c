@@ -132,9 +132,9 @@ lf_status lf_read_list(lf_rule *r, size_t i, const char *what, const lf_operand 
     return NULL;
 }
 
-lf_status lf_known_on_host(const lf_graph *g, lf_place place, const char *use, const lf_operand *o) {
-    if (o->kind != LF_OPERAND_VALUE || o->value->where != LF_PENDING || g->allow_sync) return NULL;
-    lf_arena *arena = &((lf_graph *)g)->arena;
+lf_status lf_known_on_host(lf_graph *g, lf_place place, const char *use, const lf_operand *o) {
+    if (o->kind != LF_OPERAND_VALUE || o->value->where != LF_PENDING) return NULL;
+    lf_arena *arena = &g->arena;
     // Back to the item, through the first pending operand each time.
     const lf_value *v = lf_resolve(o->value);
     while (v->def->code != LF_OP_ITEM) {
@@ -147,11 +147,20 @@ lf_status lf_known_on_host(const lf_graph *g, lf_place place, const char *use, c
     const char *name = lf_value_text(arena, o->value);
     const char *item = v->name ? lf_arena_printf(arena, " (%%%s)", v->name) : "";
     const char *source = v->def->n_operands ? lf_value_text(arena, v->def->operands[0]) : "?";
-    return lf_error_at(
-        g->allocator, LF_INVALID_PROGRAM, o->place.line ? o->place : place,
+    lf_place at = o->place.line ? o->place : place;
+    const char *refusal = lf_arena_printf(arena,
         "%s may not be the pending scalar %s: it comes from `item %s`%s, which the device computes; it is known on the "
         "host before the launch only if sync points are allowed",
         use, name ? name : "?", source ? source : "?", item ? item : "");
+    if (!refusal) return lf_out_of_memory();
+    if (!g->allow_sync) return lf_error_at(g->allocator, LF_INVALID_PROGRAM, at, "%s", refusal);
+    lf_sync_point *sync = LF_ARENA_NEW(arena, lf_sync_point);
+    const char *kept = lf_arena_strndup(arena, use, strlen(use));
+    if (!sync || !kept) return lf_out_of_memory();
+    *sync = (lf_sync_point){.use = kept, .value = o->value, .item = v, .place = at, .refusal = refusal};
+    *(g->last_sync ? &g->last_sync->next : &g->first_sync) = sync;
+    g->last_sync = sync;
+    return NULL;
 }
 
 lf_status lf_read_integer(lf_rule *r, const lf_operand *o, const char *what, bool may_wait, lf_value **out) {

@@ -126,8 +126,8 @@ lf_status lf_size(lf_rule *r, const lf_operand *o, const char *what, lf_value **
 lf_status lf_shape_list(lf_rule *r, size_t i, lf_type *out) LF_MUST_USE; // a list of sizes into rank and dims
 lf_status lf_constant_integer(lf_rule *r, const lf_operand *o, const char *what, int64_t *out) LF_MUST_USE;
 lf_status lf_axis_number(lf_rule *r, const lf_operand *o, unsigned rank, unsigned *out) LF_MUST_USE;
-// A pending scalar where it may not stand, unless the graph allows sync points.
-lf_status lf_known_on_host(const lf_graph *g, lf_place place, const char *use, const lf_operand *o) LF_MUST_USE;
+// A pending scalar where the host needs it: refused, or noted as a sync point where the graph allows those.
+lf_status lf_known_on_host(lf_graph *g, lf_place place, const char *use, const lf_operand *o) LF_MUST_USE;
 lf_status lf_literal_value(lf_rule *r, const lf_arg *a, lf_dtype d,
                            lf_value **out) LF_MUST_USE;                                      // error where it does not fit
 lf_status lf_converted(lf_rule *r, const lf_arg *a, lf_dtype d, lf_value **out) LF_MUST_USE; // literal or value in dtype d

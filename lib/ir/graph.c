@@ -368,9 +368,12 @@ lf_status lf_graph_add(lf_graph *g, const lf_op_request *request, lf_value **out
     g->builder->place = request->place;
     lf_op *last = g->last, *op = NULL;
     uint32_t n_values = g->n_values;
+    lf_sync_point *last_sync = g->last_sync;
     lf_status s = build(g, request, &op);
     if (s) {
         lf_graph_cut(g, last, n_values);
+        g->last_sync = last_sync;
+        *(last_sync ? &last_sync->next : &g->first_sync) = NULL;
         return s;
     }
     if (out_results) *out_results = op->results;

@@ -176,6 +176,16 @@ typedef struct lf_output {
     const char *name;         // of `written`, or NULL
 } lf_output;
 
+// A place where the host needs a pending scalar before it can go on.
+typedef struct lf_sync_point {
+    const char *use;          // "reshape: the extent"
+    const lf_value *value;    // as written
+    const lf_value *item;     // resolved: the ITEM that it comes from
+    lf_place place;
+    const char *refusal;      // what to say where the host must not wait
+    struct lf_sync_point *next;
+} lf_sync_point;
+
 struct lf_graph {
     lf_arena arena;           // owns everything below
     const lf_allocator *allocator;
@@ -189,6 +199,7 @@ struct lf_graph {
     uint32_t n_values;        // ids are below this
     bool finished;            // `return` was built
     bool allow_sync;          // a pending scalar may be an extent, a k or an assert's condition; set before the first op
+    lf_sync_point *first_sync, *last_sync;  // where it is one, in program order
     struct lf_builder *builder;  // private to lib/ir while building
 };
 

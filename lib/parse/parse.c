@@ -308,6 +308,19 @@ static bool grow_names(const lf_allocator *a, name_set *set, lf_graph *const *gr
     return true;
 }
 
+// The text is not kept, so what would be said of a sync point is drawn now.
+static lf_status draw_syncs(lf_parser *p, lf_graph *g) {
+    for (lf_sync_point *sync = g->first_sync; sync; sync = sync->next) {
+        lf_status drawn = lf_source_error(&p->source, sync->place, "%s", sync->refusal);
+        if (lf_status_code(drawn) == LF_OUT_OF_MEMORY) return drawn;
+        const char *text = lf_status_message(drawn);
+        sync->refusal = lf_arena_strndup(&g->arena, text, strlen(text));
+        lf_status_destroy(drawn);
+        if (!sync->refusal) return lf_out_of_memory();
+    }
+    return NULL;
+}
+
 static lf_status file(lf_parser *p, bool allow_sync, graph_vec *graphs, place_vec *places, name_set *names) {
     LF_TRY(lf_lexer_init(&p->lexer, &p->source));
     LF_TRY(lf_lexer_next(&p->lexer, &p->token));
@@ -327,6 +340,7 @@ static lf_status file(lf_parser *p, bool allow_sync, graph_vec *graphs, place_ve
         *slot = (uint32_t)graphs->count;
         g->allow_sync = allow_sync;
         LF_TRY(fusion_rest(p, g));
+        LF_TRY(draw_syncs(p, g));
     } while (p->token.kind != LF_TOKEN_END);
     return NULL;
 }

@@ -1,6 +1,7 @@
 // Grouping (see partition.h): first every op gets its group, then the values that cross groups are stored or recomputed, then
 // outputs are attached. Does not belong here: how a group becomes a kernel (lib/schedule).
 #include "partition/partition.h"
+#include "partition/stages.h"
 #include <string.h>
 
 enum {
@@ -22,6 +23,15 @@ static bool is_transparent(const lf_op *op) {
 lf_value *lf_view_base(lf_value *v) {
     while (is_transparent(v->def)) v = v->def->operands[0];
     return v;
+}
+
+// NULL when the chain reaches a scalar that kernels of this stage get by value.
+static lf_value *base_in_stage(const lf_partition *p, uint32_t stage, lf_value *v) {
+    while (!lf_known_by(p, v, stage)) {
+        if (!is_transparent(v->def)) return v;
+        v = v->def->operands[0];
+    }
+    return NULL;
 }
 
 const lf_node *lf_node_of(const lf_partition *p, const lf_value *v) {
@@ -97,6 +107,7 @@ enum { MAX_CANDIDATES = 8 };
 // after what it reads; a dear one, and a reduction, must have been stored by an earlier group or be in the same one.
 typedef struct operands_summary {
     lf_partition *partition;
+    uint32_t stage;
     uint32_t groups[MAX_CANDIDATES], n;   // that make operands, latest first
     uint32_t after;                       // the op's group must be at least the after-th (number + 1 >= after)
     uint32_t cost;
@@ -119,7 +130,8 @@ static bool is_cheap(const lf_partition *p, const lf_value *v) {
 
 static lf_status summarise_operand(void *context, lf_value *operand) {
     operands_summary *s = context;
-    lf_value *base = lf_view_base(operand);
+    lf_value *base = base_in_stage(s->partition, s->stage, operand);
+    if (!base) return NULL;
     const lf_node *node = lf_node_of(s->partition, base);
     if (node->group == LF_NO_GROUP) return NULL;
     add_candidate(s, node->group);
@@ -171,7 +183,8 @@ static bool space_of_base(lf_partition *p, lf_value *v, lf_space *space) {
 
 static lf_status check_point(void *context, lf_value *operand) {
     point_check *c = context;
-    lf_value *base = lf_view_base(operand);
+    lf_value *base = base_in_stage(c->partition, c->group->stage, operand);
+    if (!base) return NULL;
     const lf_node *node = lf_node_of(c->partition, base);
     if (!c->ok || node->group != c->number || (c->cheap_elsewhere && node->cost <= CHEAP)) return NULL;
     lf_space space = {0}, expected;
@@ -241,7 +254,7 @@ static lf_status new_group(lf_partition *p, lf_group_kind kind, const lf_type *s
     }
     lf_group *group = LF_ARENA_NEW(&p->arena, lf_group);
     if (!group) return lf_out_of_memory();
-    *group = (lf_group){.kind = kind, .shape = *shape, .axes = axes};
+    *group = (lf_group){.kind = kind, .shape = *shape, .axes = axes, .stage = p->stage};
     *out_number = p->n_groups;
     p->groups[p->n_groups++] = group;
     return NULL;
@@ -258,7 +271,13 @@ static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent
         group->capacity = capacity;
     }
     group->nodes[group->n_nodes++] = op;
-    for (unsigned r = 0; r < op->n_results; r++) p->nodes[op->results[r].id] = (lf_node){.group = number, .cost = cost, .after = after, .cls = cls};
+    for (unsigned r = 0; r < op->n_results; r++) {
+        lf_node *node = &p->nodes[op->results[r].id];
+        node->group = number;
+        node->cost = cost;
+        node->after = after;
+        node->cls = cls;
+    }
     return NULL;
 }
 
@@ -267,9 +286,9 @@ typedef bool (*fits_group)(lf_partition *p, uint32_t number, const lf_op *op, lf
 // The latest group of an operand that takes the op; else one of the last groups, if it comes after all that the op reads.
 static uint32_t find_group(lf_partition *p, const lf_op *op, const operands_summary *s, fits_group fits, bool siblings, lf_extent_class *out_class) {
     for (uint32_t i = 0; i < s->n && s->groups[i] + 1 >= s->after; i++)
-        if (fits(p, s->groups[i], op, out_class)) return s->groups[i];
+        if (p->groups[s->groups[i]]->stage == s->stage && fits(p, s->groups[i], op, out_class)) return s->groups[i];
     for (uint32_t back = 1; siblings && back <= SIBLINGS && back + s->after <= p->n_groups; back++)
-        if (fits(p, p->n_groups - back, op, out_class)) return p->n_groups - back;
+        if (p->groups[p->n_groups - back]->stage == s->stage && fits(p, p->n_groups - back, op, out_class)) return p->n_groups - back;
     return LF_NO_GROUP;
 }
 
@@ -303,7 +322,7 @@ static lf_status place_whole(lf_partition *p, lf_op *op) {
 }
 
 static lf_status place_op(lf_partition *p, lf_op *op) {
-    operands_summary s = {.partition = p, .cost = own_cost(op)};
+    operands_summary s = {.partition = p, .stage = p->stage, .cost = own_cost(op)};
     LF_TRY(lf_visit_operands(op, summarise_operand, &s));
     lf_op_kind kind = lf_op_info_of(op->code)->kind;
     if (kind == LF_KIND_REDUCE) return place_reduction(p, op, &s);
@@ -330,8 +349,8 @@ typedef struct crossing {
 // Recursion stops at CHEAP, the largest cost that is recomputed.
 static lf_status cross_operand(void *context, lf_value *operand) {
     crossing *c = context;
-    lf_value *base = lf_view_base(operand);
-    if (base->id >= c->partition->n_nodes) return NULL;
+    lf_value *base = base_in_stage(c->partition, c->partition->groups[c->reader]->stage, operand);
+    if (!base || base->id >= c->partition->n_nodes) return NULL;
     lf_node *node = &c->partition->nodes[base->id];
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
     lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
@@ -384,7 +403,8 @@ typedef struct hazard {
 
 static lf_status look_for_param(void *context, lf_value *operand) {
     hazard *h = context;
-    lf_value *base = lf_view_base(operand);
+    lf_value *base = base_in_stage(h->partition, h->group->stage, operand);
+    if (!base) return NULL;
     if (base == h->param) {
         h->reads = true;
         lf_space space = {0}, expected;
@@ -445,28 +465,48 @@ static bool is_one_element(const lf_type *type) {
     return true;
 }
 
-static lf_status copy_group(lf_partition *p, lf_value *value, uint32_t output) {
+static lf_status copy_group(lf_partition *p, lf_value *value, lf_root **out_root) {
     uint32_t number;
-    lf_root *root;
     LF_TRY(new_group(p, LF_GROUP_POINTWISE, &value->type, 0, &number));
-    LF_TRY(add_root(p, number, value, LF_CLASS_FULL, &root));
+    LF_TRY(add_root(p, number, value, LF_CLASS_FULL, out_root));
     crossing c = {p, number};
-    LF_TRY(cross_operand(&c, value));
-    return add_output(p, root, output);
+    return cross_operand(&c, value);
+}
+
+// The root that writes a value to where it is wanted outside: in the group that makes it, else in one that copies it.
+static lf_status place_root(lf_partition *p, lf_value *value, lf_root **out_root) {
+    lf_value *base = lf_view_base(value);
+    const lf_node *node = lf_node_of(p, base);
+    bool single = base != value && node->group != LF_NO_GROUP && is_one_element(&base->type) && is_one_element(&value->type);
+    if (node->group == LF_NO_GROUP || (base != value && !single)) return copy_group(p, value, out_root);
+    const lf_group *group = p->groups[node->group];
+    if (single && group->kind != LF_GROUP_POINTWISE && (lf_group_rows(group) != 0 || group->kind == LF_GROUP_WHOLE))
+        return copy_group(p, value, out_root);
+    return add_root(p, node->group, single ? value : base, node->cls, out_root);
 }
 
 static lf_status place_output(lf_partition *p, uint32_t output) {
     lf_value *value = p->graph->outputs[output].value;
-    if (value->where == LF_ON_HOST) return NULL;
-    lf_value *base = lf_view_base(value);
-    const lf_node *node = lf_node_of(p, base);
-    bool single = base != value && node->group != LF_NO_GROUP && is_one_element(&base->type) && is_one_element(&value->type);
-    if (node->group == LF_NO_GROUP || (base != value && !single)) return copy_group(p, value, output);
-    if (single && lf_group_rows(p->groups[node->group]) != 0 && p->groups[node->group]->kind != LF_GROUP_POINTWISE)
-        return copy_group(p, value, output);
     lf_root *root;
-    LF_TRY(add_root(p, node->group, single ? value : base, node->cls, &root));
+    if (lf_on_host_at_end(p, value)) return NULL;
+    LF_TRY(place_root(p, value, &root));
     return add_output(p, root, output);
+}
+
+// The groups of one stage, and what the next one needs of them.
+static lf_status place_stage(lf_partition *p, uint32_t stage, lf_op *last) {
+    p->stage = stage;
+    for (lf_op *op = p->graph->first; op; op = op == last ? NULL : op->next)  // joining adds host ops behind the last one
+        if (lf_is_node(op) && p->nodes[op->results[0].id].stage == stage) LF_TRY(place_op(p, op));
+    for (lf_op *op = p->graph->first; op && stage + 1 < p->n_stages; op = op == last ? NULL : op->next) {
+        if (op->code != LF_OP_ITEM || op->alias) continue;
+        const lf_node *node = &p->nodes[op->results[0].id];
+        if (!node->needed || node->stage != stage) continue;
+        lf_root *root;
+        LF_TRY(place_root(p, &op->results[0], &root));
+        root->fetched = true;
+    }
+    return NULL;
 }
 
 // Outputs `into` a parameter that must not be overwritten yet go to workspace first, and are copied at the end.
@@ -509,9 +549,9 @@ lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) {
     p->nodes = LF_ARENA_ARRAY(&p->arena, lf_node, p->n_nodes);
     lf_status s = p->nodes ? NULL : lf_out_of_memory();
     if (!s) for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i].group = LF_NO_GROUP;
-    lf_op *last = g->last;  // joining adds host ops behind it
-    for (lf_op *op = g->first; op && !s; op = op == last ? NULL : op->next)
-        if (lf_is_node(op)) s = place_op(p, op);
+    if (!s) lf_stages_find(p);
+    lf_op *last = g->last;
+    for (uint32_t stage = 0; !s && stage < p->n_stages; stage++) s = place_stage(p, stage, last);
     for (uint32_t i = 0; i < p->n_groups && !s; i++) {
         crossing c = {p, i};
         for (uint32_t k = 0; k < p->groups[i]->n_nodes && !s; k++) s = lf_visit_operands(p->groups[i]->nodes[k], cross_operand, &c);

@@ -5,11 +5,16 @@
 // are ordered by construction and the whole is near-linear. A group is pointwise (every op at one shape) or reduces some axes of
 // that shape ("rows"), and then takes further ops of the full shape and of the reduced one.
 // Views (and item, scalar_tensor) belong to no group: they are index maps. Cheap producers are recomputed instead of stored.
+//
+// Stages: where the host needs a pending scalar (an extent that comes from one), what depends on it runs in a later stage, before
+// which the host fetches the scalar. Every group is of one stage and groups are ordered by stage. Within a stage whose beginning
+// knows a pending scalar, that scalar is a host value like any other. Programs without sync points have one stage.
 #ifndef LF_PARTITION_PARTITION_H
 #define LF_PARTITION_PARTITION_H
 #include "analysis/space.h"
 
-enum { LF_NO_GROUP = UINT32_MAX };
+#define LF_NO_GROUP UINT32_MAX
+#define LF_NEVER UINT32_MAX
 
 typedef enum lf_group_kind {
     LF_GROUP_POINTWISE,
@@ -31,6 +36,7 @@ typedef struct lf_root {
     bool temporary;            // into workspace, for later groups
     uint32_t *outputs;         // numbers of the graph's outputs that it goes to
     uint32_t n_outputs;
+    bool fetched;              // a scalar that the host needs for the next stage
 } lf_root;
 
 typedef struct lf_group {
@@ -41,6 +47,7 @@ typedef struct lf_group {
     uint32_t n_nodes, capacity;
     lf_root *roots;
     uint32_t n_roots, roots_capacity;
+    uint32_t stage;
     bool serial;               // ROWS: columns are visited in order (scans)
     bool dead;                 // everything in it is recomputed elsewhere
 } lf_group;
@@ -52,6 +59,9 @@ typedef struct lf_node {
     lf_extent_class cls;
     bool stored;               // some other group reads it
     uint32_t last_reader;      // the last group that does
+    uint32_t stage;            // device values: stage in which it is computed at the earliest
+    uint32_t known;            // pending scalars: first stage at whose beginning the host knows it; LF_NEVER
+    bool needed;               // pending scalars: the host needs it
 } lf_node;
 
 typedef struct lf_partition {
@@ -61,6 +71,8 @@ typedef struct lf_partition {
     uint32_t n_groups, capacity;
     lf_node *nodes;            // by value id; ids made later have none
     uint32_t n_nodes;
+    uint32_t n_stages;
+    uint32_t stage;            // while groups are made: new ones are of this stage
 } lf_partition;
 
 lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) LF_MUST_USE;
@@ -71,6 +83,12 @@ lf_value *lf_view_base(lf_value *v);
 // True for ops that compute on the device.
 bool lf_is_node(const lf_op *op);
 const lf_node *lf_node_of(const lf_partition *p, const lf_value *v);
+// First stage at whose beginning the host knows this scalar: 0 for host values, LF_NEVER where it is not fetched.
+uint32_t lf_known_stage(const lf_partition *p, const lf_value *v);
+// A pending scalar that kernels of this stage get by value.
+bool lf_known_by(const lf_partition *p, const lf_value *v, uint32_t stage);
+// The host has it when the run call returns: host values, and scalars that it had to fetch.
+bool lf_on_host_at_end(const lf_partition *p, const lf_value *v);
 // The space of a value of that class when the group stands at its iteration point (rows first, then columns).
 void lf_group_space(const lf_partition *p, const lf_group *group, lf_extent_class cls, lf_space *out);
 // Which axis of the kernel an axis of the group's shape is.

@@ -22,6 +22,10 @@ static void put_value(const lf_partition *p, lf_arena *arena, lf_text *t, const 
         lf_text_put(t, "host     %s\n", why_host(v));
         return;
     }
+    if (lf_known_by(p, real, p->n_stages - 1)) {
+        lf_text_put(t, "host     %s; the host waits for it before stage %u\n", why_pending(real), lf_known_stage(p, real));
+        return;
+    }
     const char *kind = real->where == LF_PENDING ? "pending" : "device";
     const lf_node *node = lf_node_of(p, lf_view_base((lf_value *)real));
     if (v->def->code == LF_OP_PARAM) lf_text_put(t, "device   tensor parameter\n");
@@ -38,6 +42,7 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
     if (group->dead) return;
     const char *kinds[] = {"pointwise", "rows", "whole"};
     lf_text_put(t, "  kernel %u: %s over %s", number, kinds[group->kind], lf_type_text(arena, &group->shape));
+    if (p->n_stages > 1) lf_text_put(t, ", stage %u", group->stage);
     if (group->kind == LF_GROUP_ROWS) {
         lf_text_put(t, ", reduces axes [");
         for (unsigned a = 0, n = 0; a < group->shape.rank; a++)
@@ -52,6 +57,7 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
         const lf_value *named = root->n_outputs ? p->graph->outputs[root->outputs[0]].written : root->value;
         lf_text_put(t, " %s", lf_value_text(arena, named));
         if (root->temporary) lf_text_put(t, " to workspace");
+        if (root->fetched) lf_text_put(t, " to the host");
         for (uint32_t k = 0; k < root->n_outputs; k++) {
             const lf_output *output = &p->graph->outputs[root->outputs[k]];
             lf_text_put(t, output->into ? " to output %u (into %s)" : " to output %u", root->outputs[k],
@@ -60,6 +66,21 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
         if (i + 1 < group->n_roots) lf_text_put(t, ",");
     }
     lf_text_put(t, "\n");
+}
+
+static void put_sync_points(const lf_partition *p, lf_arena *arena, lf_text *t) {
+    if (!p->graph->first_sync) {
+        lf_text_put(t, "sync points: none\n");
+        return;
+    }
+    lf_text_put(t, "sync points: %u, the run goes in %u stages\n", p->n_stages - 1, p->n_stages);
+    for (const lf_sync_point *sync = p->graph->first_sync; sync; sync = sync->next) {
+        const lf_value *v = lf_resolve((lf_value *)sync->value);
+        lf_text_put(t, "  before stage %u, %u:%u: %s waits for %s", lf_known_stage(p, v), sync->place.line, sync->place.column, sync->use,
+                    lf_value_text(arena, sync->value));
+        if (sync->item != v) lf_text_put(t, ", which comes from %s", lf_value_text(arena, sync->item));
+        lf_text_put(t, "\n");
+    }
 }
 
 lf_status lf_partition_print(const lf_partition *p, char **out_text) {
@@ -79,7 +100,7 @@ lf_status lf_partition_print(const lf_partition *p, char **out_text) {
         alive += !p->groups[i]->dead;
     }
     if (!alive) lf_text_put(&t, "  none: the whole program is host code\n");
-    lf_text_put(&t, "sync points: none\n");
+    put_sync_points(p, &arena, &t);
     if (arena.failed) t.failed = true;
     lf_arena_finish(&arena);
     return lf_text_take(&t, out_text);

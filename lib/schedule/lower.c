@@ -310,17 +310,21 @@ static lf_stmt_id lower_elem(lf_lowering *l, const lf_op *op, const lf_space *sp
     return lf_stmt_add(l, s);
 }
 
+static bool by_value(const lf_lowering *l, const lf_value *v) {
+    return v->where == LF_ON_HOST || lf_known_by(l->partition, v, l->group->stage);
+}
+
 // Recursion goes from op to op within a group (at most a few hundred, see group.c), never along the whole graph.
 lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *v, const lf_space *space, lf_stmt_id guard) {
     lf_space at = *space;
     const lf_value *asked = v;
     lf_stmt_id found = recall(l, asked, space, guard);
     if (found != LF_NO_STMT || l->status) return found;
-    while (v->where != LF_ON_HOST && !is_stored_elsewhere(l, v) && !lf_is_node(v->def)) {
+    while (!by_value(l, v) && !is_stored_elsewhere(l, v) && !lf_is_node(v->def)) {
         if (!through_view(l, v->def, &at, guard)) return LF_NO_STMT;
         v = v->def->operands[0];
     }
-    if (v->where == LF_ON_HOST) return lf_stmt_host(l, v);
+    if (by_value(l, v)) return lf_stmt_host(l, v);
     if (!v->type.tensor && v->where == LF_PENDING) at = (lf_space){0};
     const lf_space *place = lf_space_intern(l, &at);
     if (!place) return LF_NO_STMT;
@@ -347,6 +351,11 @@ lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *v, const lf_space *space, lf
     return remember(l, v, place, guard, s);
 }
 
+static void deliver(lf_lowering *l, const lf_value *v, lf_stmt_id value, lf_value *address) {
+    lf_stmt_id mailbox = lf_stmt_host(l, address);
+    lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_DELIVER, .dtype = v->type.dtype, .args = {value, mailbox}, .n_args = 2, .value = v, .guard = LF_NO_STMT});
+}
+
 static lf_status store_root(lf_lowering *l, const lf_root *root) {
     lf_space space;
     lf_group_space(l->partition, l->group, root->cls, &space);
@@ -362,13 +371,13 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
     for (uint32_t k = 0; k < root->n_outputs; k++) {
         lf_buffer buffer;
         LF_TRY(lf_planner_output(l->planner, root->outputs[k], &buffer));
-        if (root->value->where == LF_PENDING) {
-            lf_stmt_id mailbox = lf_stmt_host(l, buffer.address);
-            lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_DELIVER, .dtype = root->value->type.dtype, .args = {value, mailbox}, .n_args = 2,
-                                     .value = root->value, .guard = LF_NO_STMT});
-        } else {
-            lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
-        }
+        if (root->value->where == LF_PENDING) deliver(l, root->value, value, buffer.address);
+        else lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
+    }
+    if (root->fetched) {
+        lf_value *address;
+        LF_TRY(lf_planner_fetch(l->planner, root->value, &address));
+        deliver(l, root->value, value, address);
     }
     return NULL;
 }

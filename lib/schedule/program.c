@@ -10,6 +10,7 @@ typedef struct stretch {
     lf_value *bytes;                 // rounded up to ALIGNMENT
     lf_value *offset;                // host i64, NULL = 0
     uint32_t free_after;             // group
+    uint32_t stage;                  // in whose workspace it lies
 } stretch;
 
 struct lf_planner {
@@ -24,7 +25,11 @@ struct lf_planner {
     LF_VEC(lfuser_abi_constant) constants;
     LF_VEC(const lf_op *) constant_ops;
     LF_VEC(const lf_op *) index_ops;
-    lf_value *workspace;             // bytes so far; NULL = 0
+    LF_VEC(lf_fetch) fetches;
+    LF_VEC(lfuser_abi_fetch) abi_fetches;
+    lfuser_abi_stage *stages;
+    uint32_t stage;                  // that is planned
+    lf_value *workspace;             // its bytes so far; NULL = 0
     uint32_t *output_slots;
     uint32_t n_slots;
     bool reports_index_errors;
@@ -40,7 +45,15 @@ static uint32_t take_slots(lf_planner *pl, uint32_t n) {
 
 static lf_status add_store(lf_planner *pl, lf_value *value, uint32_t slot, lf_phase phase) {
     if (!value) value = lf_const_int(pl->g, 0);
-    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, phase}))) return lf_out_of_memory();
+    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, phase, pl->stage}))) return lf_out_of_memory();
+    return NULL;
+}
+
+// As soon as it is known.
+static lf_status add_result(lf_planner *pl, lf_value *value, uint32_t slot, uint32_t *io_stage) {
+    uint32_t stage = lf_known_stage(pl->partition, value);
+    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, LF_PHASE_INFER, stage}))) return lf_out_of_memory();
+    if (*io_stage < stage) *io_stage = stage;
     return NULL;
 }
 
@@ -80,19 +93,28 @@ static lf_status plan_outputs(lf_planner *pl) {
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const lf_output *o = &g->outputs[i];
         lf_value *v = o->value;
-        uint8_t kind = v->where == LF_PENDING ? LFUSER_ABI_PENDING : v->where == LF_ON_DEVICE ? LFUSER_ABI_TENSOR
-                       : v->type.tensor ? LFUSER_ABI_HOST_TENSOR : LFUSER_ABI_SCALAR;
+        uint8_t kind = v->where == LF_ON_DEVICE ? LFUSER_ABI_TENSOR : v->type.tensor ? LFUSER_ABI_HOST_TENSOR
+                       : lf_on_host_at_end(pl->partition, v) ? LFUSER_ABI_SCALAR : LFUSER_ABI_PENDING;
         uint32_t slot = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
         pl->output_slots[i] = slot;
         outputs[i] = (lfuser_abi_output){o->name, kind, (uint8_t)v->type.dtype, v->type.rank, slot,
-                                         o->into ? param_number(g, o->into) : LFUSER_ABI_NONE};
-        if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR) LF_TRY(add_store(pl, v, slot, LF_PHASE_INFER));
+                                         o->into ? param_number(g, o->into) : LFUSER_ABI_NONE, 0};
+        if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR) LF_TRY(add_result(pl, v, slot, &outputs[i].stage));
         for (unsigned a = 0; kind == LFUSER_ABI_TENSOR && a < v->type.rank; a++)
-            LF_TRY(add_store(pl, v->type.dims[a], slot + 1 + a, LF_PHASE_INFER));
+            LF_TRY(add_result(pl, v->type.dims[a], slot + 1 + a, &outputs[i].stage));
     }
     pl->program->abi.outputs = outputs;
     pl->program->abi.n_outputs = g->n_outputs;
     return NULL;
+}
+
+static uint32_t check_stage(const lf_planner *pl, const lf_op *op) {
+    uint32_t stage = 0;
+    for (uint32_t k = 0; k < op->n_operands; k++) {
+        uint32_t known = lf_known_stage(pl->partition, op->operands[k]);
+        if (stage < known) stage = known;
+    }
+    return stage;
 }
 
 static lf_status plan_checks(lf_planner *pl) {
@@ -100,7 +122,8 @@ static lf_status plan_checks(lf_planner *pl) {
     for (const lf_op *op = pl->g->first; op; op = op->next) n += op->code == LF_OP_CHECK;
     lfuser_abi_check *checks = LF_ARENA_ARRAY(pl->arena, lfuser_abi_check, n);
     pl->program->checks = LF_ARENA_ARRAY(pl->arena, lf_op *, n);
-    if (!checks || !pl->program->checks) return lf_out_of_memory();
+    pl->program->check_stages = LF_ARENA_ARRAY(pl->arena, uint32_t, n);
+    if (!checks || !pl->program->checks || !pl->program->check_stages) return lf_out_of_memory();
     uint32_t at = 0;
     for (lf_op *op = pl->g->first; op; op = op->next) {
         if (op->code != LF_OP_CHECK) continue;
@@ -108,6 +131,7 @@ static lf_status plan_checks(lf_planner *pl) {
         if (numbers > LFUSER_ABI_MAX_NUMBERS) numbers = LFUSER_ABI_MAX_NUMBERS;
         checks[at] = (lfuser_abi_check){op->message, op->place.line, op->place.column, numbers, {0}};
         for (uint32_t k = 0; k < numbers; k++) checks[at].dtypes[k] = (uint8_t)op->operands[k + 1]->type.dtype;
+        pl->program->check_stages[at] = check_stage(pl, op);
         pl->program->checks[at++] = op;
     }
     pl->program->abi.checks = checks;
@@ -145,7 +169,7 @@ lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
         const stretch *s = &pl->stretches.data[i];
         if (s->value != v) continue;
         *out = (lf_buffer){.value = v, .row_major = true};
-        out->address = lf_host_add(pl->g, lf_slot_value(pl->g, pl->program->abi.workspace_slot), s->offset);
+        out->address = lf_host_add(pl->g, lf_slot_value(pl->g, pl->stages[s->stage].workspace_slot), s->offset);
         lf_row_major(pl->g, &v->type, out->strides);
         return pl->g->arena.failed ? lf_out_of_memory() : NULL;
     }
@@ -159,6 +183,20 @@ lf_status lf_planner_output(lf_planner *pl, uint32_t output, lf_buffer *out) {
     *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
     for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
     return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
+lf_status lf_planner_fetch(lf_planner *pl, const lf_value *v, lf_value **out_address) {
+    *out_address = NULL;
+    size_t i = 0;
+    while (i < pl->fetches.count && pl->fetches.data[i].value != v) i++;
+    if (i == pl->fetches.count) {  // else: another version of the kernel
+        uint32_t box = take_slots(pl, 1), slot = take_slots(pl, words_of(v->type.dtype));
+        if (!lf_vec_push(&pl->fetches, ((lf_fetch){v, slot, pl->stage + 1})) ||
+            !lf_vec_push(&pl->abi_fetches, ((lfuser_abi_fetch){box, slot, (uint8_t)v->type.dtype})))
+            return lf_out_of_memory();
+    }
+    *out_address = lf_slot_value(pl->g, pl->abi_fetches.data[i].box_slot);
+    return *out_address ? NULL : lf_out_of_memory();
 }
 
 uint32_t lf_planner_op_number(lf_planner *pl, const lf_op *op) {
@@ -192,13 +230,13 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
     uint32_t last = lf_node_of(pl->partition, v)->last_reader;
     for (size_t i = 0; i < pl->stretches.count; i++) {  // the place of a value of the same size that nobody reads any more
         stretch *s = &pl->stretches.data[i];
-        if (s->free_after >= group || !lf_same_extent(s->bytes, bytes)) continue;
-        stretch reused = {v, bytes, s->offset, last};
+        if (s->stage != pl->stage || s->free_after >= group || !lf_same_extent(s->bytes, bytes)) continue;
+        stretch reused = {v, bytes, s->offset, last, pl->stage};
         s->free_after = UINT32_MAX;  // given away
         s->value = NULL;
         return lf_vec_push(&pl->stretches, reused) ? NULL : lf_out_of_memory();
     }
-    stretch fresh = {v, bytes, pl->workspace, last};
+    stretch fresh = {v, bytes, pl->workspace, last, pl->stage};
     pl->workspace = add_bytes(pl->g, pl->workspace, bytes);
     return lf_vec_push(&pl->stretches, fresh) ? NULL : lf_out_of_memory();
 }
@@ -206,7 +244,7 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
 lf_status lf_planner_scratch(lf_planner *pl, const lf_type *type, lf_value **out_address) {
     lf_graph *g = pl->g;
     lf_value *bytes = rounded_bytes(g, type, 16);
-    *out_address = lf_host_add(g, lf_slot_value(g, pl->program->abi.workspace_slot), pl->workspace);
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     if (bytes) pl->workspace = add_bytes(g, pl->workspace, bytes);
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
@@ -229,7 +267,7 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
     lf_value *chunks = lf_scalar_op(g, LF_OP_CEILDIV, LF_I64, capped, lf_const_int(g, LFUSER_ABI_CHUNK), NULL);
     lf_value *cells = lf_extent_mul(g, lf_extent_mul(g, rows, chunks), lf_const_int(g, (int64_t)LFUSER_ABI_PARTIAL_BYTES * reductions));
     lf_value *bytes = add_bytes(g, round_up(g, lf_extent_mul(g, rows, lf_const_int(g, 8))), round_up(g, cells));
-    *out_address = lf_host_add(g, lf_slot_value(g, pl->program->abi.workspace_slot), pl->workspace);
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     pl->workspace = add_bytes(g, pl->workspace, bytes);
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
@@ -300,17 +338,34 @@ static lf_status plan_group(lf_planner *pl, uint32_t number) {
     return add_launch(pl, loop, otherwise, scratch);
 }
 
+static lf_status plan_stage(lf_planner *pl, uint32_t stage) {
+    lfuser_abi_stage *s = &pl->stages[stage];
+    pl->stage = stage;
+    pl->workspace = NULL;
+    s->first_launch = (uint32_t)pl->launches.count;
+    if (stage) s->first_fetch = pl->stages[stage - 1].first_fetch + pl->stages[stage - 1].n_fetches;
+    s->n_fetches = (uint32_t)pl->fetches.count - s->first_fetch;
+    for (uint32_t i = 0; i < pl->partition->n_groups; i++)
+        if (pl->partition->groups[i]->stage == stage && !pl->partition->groups[i]->dead) LF_TRY(plan_group(pl, i));
+    s->n_launches = (uint32_t)pl->launches.count - s->first_launch;
+    return add_store(pl, pl->workspace, s->workspace_bytes_slot, LF_PHASE_INFER);
+}
+
 static lf_status plan_all(lf_planner *pl) {
     lfuser_abi_program *abi = &pl->program->abi;
     *abi = (lfuser_abi_program){.version = LFUSER_ABI_VERSION, .error_slot = LFUSER_ABI_NONE, .name = pl->g->name};
     LF_TRY(plan_params(pl));
     LF_TRY(plan_outputs(pl));
     LF_TRY(plan_checks(pl));
-    abi->workspace_slot = take_slots(pl, 1);
-    abi->workspace_bytes_slot = take_slots(pl, 1);
-    for (uint32_t i = 0; i < pl->partition->n_groups; i++)
-        if (!pl->partition->groups[i]->dead) LF_TRY(plan_group(pl, i));
-    return add_store(pl, pl->workspace, abi->workspace_bytes_slot, LF_PHASE_INFER);
+    abi->n_stages = pl->partition->n_stages;
+    abi->stages = pl->stages = LF_ARENA_ARRAY(pl->arena, lfuser_abi_stage, abi->n_stages);
+    if (!pl->stages) return lf_out_of_memory();
+    for (uint32_t i = 0; i < abi->n_stages; i++) {
+        pl->stages[i].workspace_slot = take_slots(pl, 1);
+        pl->stages[i].workspace_bytes_slot = take_slots(pl, 1);
+    }
+    for (uint32_t i = 0; i < abi->n_stages; i++) LF_TRY(plan_stage(pl, i));
+    return NULL;
 }
 
 #define KEEP(pl, vec, type, out, n) \
@@ -321,12 +376,16 @@ static lf_status keep_all(lf_planner *pl) {
     lf_program *p = pl->program;
     lfuser_abi_launch *launches;
     lfuser_abi_constant *constants;
+    lfuser_abi_fetch *fetches;
     uint32_t kernels;
     KEEP(pl, launches, lfuser_abi_launch, launches, p->abi.n_launches);
     KEEP(pl, constants, lfuser_abi_constant, constants, p->abi.n_constants);
     KEEP(pl, kernels, lf_loop *, p->kernels, kernels);
     KEEP(pl, stores, lf_slot_store, p->stores, p->n_stores);
     KEEP(pl, index_ops, const lf_op *, p->index_ops, p->n_index_ops);
+    KEEP(pl, fetches, lf_fetch, p->fetches, p->abi.n_fetches);
+    KEEP(pl, abi_fetches, lfuser_abi_fetch, fetches, p->abi.n_fetches);
+    p->abi.fetches = fetches;
     p->abi.launches = launches;
     p->abi.constants = constants;
     p->abi.n_kernels = kernels;
@@ -348,6 +407,8 @@ lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
     lf_vec_init(&pl.constants, g->allocator);
     lf_vec_init(&pl.constant_ops, g->allocator);
     lf_vec_init(&pl.index_ops, g->allocator);
+    lf_vec_init(&pl.fetches, g->allocator);
+    lf_vec_init(&pl.abi_fetches, g->allocator);
     lf_status s = lf_partition_create(g, &pl.partition);
     if (!s) s = plan_all(&pl);
     if (!s) s = keep_all(&pl);
@@ -360,6 +421,8 @@ lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
     lf_vec_finish(&pl.constants);
     lf_vec_finish(&pl.constant_ops);
     lf_vec_finish(&pl.index_ops);
+    lf_vec_finish(&pl.fetches);
+    lf_vec_finish(&pl.abi_fetches);
     if (s) return lf_program_destroy(p), s;
     *out_program = p;
     return NULL;

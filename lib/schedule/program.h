@@ -10,7 +10,14 @@ typedef struct lf_slot_store {
     lf_value *value;
     uint32_t slot;
     lf_phase phase;
+    uint32_t stage;
 } lf_slot_store;
+
+// "This pending scalar lies in this slot from this stage on."
+typedef struct lf_fetch {
+    const lf_value *value;           // an ITEM
+    uint32_t slot, stage;
+} lf_fetch;
 
 typedef struct lf_program {
     lf_arena arena;                  // owns all below
@@ -20,6 +27,8 @@ typedef struct lf_program {
     lf_slot_store *stores;           // in any order; values may share subexpressions
     uint32_t n_stores;
     lf_op **checks;                  // CHECK ops, in the order of abi.checks; evaluated in `infer`
+    uint32_t *check_stages;          // in which stage's
+    lf_fetch *fetches;               // abi.n_fetches
     const lf_op **index_ops;         // index-error number n is index_ops[n - 1]
     uint32_t n_index_ops;
     uint32_t *param_slots;           // first slot of each parameter (as in abi.params)
@@ -27,7 +36,8 @@ typedef struct lf_program {
 
 /* How host code finds its leaves: PARAM scalar or @host tensor p: slots[param_slots[p]];
    EXTENT(p, axis): slots[param_slots[p] + 1 + axis]; PITCH(p, axis): slots[param_slots[p] + 1 + rank + axis];
-   SLOT(n): slots[n] (bind only). A value that has an INFER store is loaded from its slot in bind instead of recomputed. */
+   SLOT(n): slots[n] (bind only); a fetched ITEM: its slot. A value that an earlier function has stored by an INFER store is loaded
+   from its slot instead of recomputed. */
 
 // Places, groups and schedules a finished graph.
 lf_status lf_program_create(lf_graph *g, lf_program **out_program) LF_MUST_USE;

@@ -294,7 +294,7 @@ START_TEST(wrong_buffers) {
     s.shape[2][0] = 5;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 0 (%a): axis 0 of the buffer has extent 5, the output 4");
     s.ta.device.type = 2, s.ta.device.ordinal = 7;
-    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 0 (%a): the buffer lies on another device");
+    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 0 (%a): the buffer lies on cuda:7, the program was compiled for @device");
     s.tb.data = NULL;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 1 (%b): the buffer has no data (NULL)");
     s.strides[2][0] = 0;

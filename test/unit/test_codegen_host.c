@@ -40,6 +40,7 @@ typedef struct hand {
     uint32_t param_slots[MOST];
     lf_slot_store stores[MOST];
     lf_op *checks[MOST];
+    uint32_t check_stages[MOST];
     uint32_t n_slots;
 } hand;
 
@@ -50,7 +51,9 @@ static void hand_init(hand *h) {
     h->graph.params = h->params;
     h->program.graph = &h->graph;
     h->program.stores = h->stores;
+    h->program.abi.n_stages = 1;
     h->program.checks = h->checks;
+    h->program.check_stages = h->check_stages;
     h->program.param_slots = h->param_slots;
     h->program.abi.name = "by_hand";
 }
@@ -115,7 +118,7 @@ static lf_value *of_axis(hand *h, lf_opcode code, lf_value *tensor, int8_t axis)
 static uint32_t store(hand *h, lf_value *v, lf_phase phase) {
     uint32_t slot = take_slots(h, slots_of(v->type.dtype));
     ck_assert(h->program.n_stores < MOST);
-    h->stores[h->program.n_stores++] = (lf_slot_store){v, slot, phase};
+    h->stores[h->program.n_stores++] = (lf_slot_store){v, slot, phase, 0};
     return slot;
 }
 static void add_check(hand *h, unsigned n, lf_value *const *condition_and_numbers) {

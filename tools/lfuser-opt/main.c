@@ -25,9 +25,10 @@ enum { N_STAGES = sizeof stages / sizeof *stages };
 
 static int usage(FILE *to, int status) {
     fprintf(to, "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
-                "                  [--fusion=NAME] [-o FILE]\n\nSTAGE (default fusion):\n");
+                "                  [--fusion=NAME] [--allow-sync] [-o FILE]\n\nSTAGE (default fusion):\n");
     for (int i = 0; i < N_STAGES; i++) fprintf(to, "  %-10s %s\n", stages[i].name, stages[i].what);
-    fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n");
+    fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n"
+                "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n");
     return status;
 }
 
@@ -56,15 +57,17 @@ typedef struct options {
     const struct stage *stage;
     lfuser_math math;
     uint32_t n_class;
+    bool allow_sync;
 } options;
 
 static int run(lfuser_context *context, const options *o, const char *text, size_t size, FILE *to) {
     lfuser_fusion *fusion;
-    char *printed;
+    char *printed = NULL;
     lfuser_status s = lfuser_fusion_parse(context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &fusion);
     if (s) return fail(s);
     const char *target = o->target ? o->target : strcmp(o->stage->name, "ptx") ? "cpu" : "cuda:sm_90";
-    s = lfuser_fusion_print(fusion, o->stage->stage, target, o->math, o->n_class, &printed);
+    if (!o->allow_sync) s = lfuser_fusion_check_no_sync(fusion);
+    if (!s) s = lfuser_fusion_print(fusion, o->stage->stage, target, o->math, o->n_class, &printed);
     int status = s ? fail(s) : 0;
     if (!status && fputs(printed, to) < 0) {
         perror(o->output ? o->output : "<stdout>");
@@ -79,6 +82,7 @@ int main(int argc, char **argv) {
     static const struct option longs[] = {{"emit", required_argument, NULL, 'e'},  {"target", required_argument, NULL, 't'},
                                           {"math", required_argument, NULL, 'm'},  {"class", required_argument, NULL, 'c'},
                                           {"fusion", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
+                                          {"allow-sync", no_argument, NULL, 's'},
                                           {NULL, 0, NULL, 0}};
     options o = {.stage = &stages[0]};
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
@@ -96,6 +100,7 @@ int main(int argc, char **argv) {
             break;
         case 'c': o.n_class = (uint32_t)strtoul(optarg, NULL, 10); break;
         case 'f': o.fusion = optarg; break;
+        case 's': o.allow_sync = true; break;
         case 'o': o.output = optarg; break;
         case 'h': return usage(stdout, 0);
         default: return usage(stderr, 2);

@@ -7,7 +7,7 @@
 
 static int usage(FILE *to, int status) {
     fputs("usage: lfuser-run FILE|- [--device=cpu|cuda[:N]] [--fusion=NAME] [--math=exact|fast] [--arg NAME=VALUE]...\n"
-          "                  [--out NAME=FILE.npy]... [--json] [--stats]\n"
+          "                  [--out NAME=FILE.npy]... [--json] [--stats] [--allow-sync]\n"
           "\n"
           "VALUE, typed by the parameter that it is for:\n"
           "  8  -0x1p-3  inf  nan  true  1+2j   a scalar\n"
@@ -17,7 +17,8 @@ static int usage(FILE *to, int status) {
           "  rand(8,6)  rand(8,6;SEED)          floats in [0, 1), integers in [0, 100), always the same for a SEED\n"
           "  full(8,6;1.5)  full(;1.5)          one value everywhere; no extents: rank 0\n"
           "\n"
-          "--out writes an output to a .npy file; NAME may be its number, from 0. --json prints one line of JSON.\n",
+          "--out writes an output to a .npy file; NAME may be its number, from 0. --json prints one line of JSON.\n"
+          "--allow-sync: the run may wait for scalars of the device (an extent that comes from one).\n",
           to);
     return status;
 }
@@ -61,6 +62,7 @@ static int read_options(int argc, char **argv, lf_options *o) {
                                           {"out", required_argument, NULL, 'o'},
                                           {"json", no_argument, NULL, 'j'},
                                           {"stats", no_argument, NULL, 's'},
+                                          {"allow-sync", no_argument, NULL, 'w'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int status = 0;
@@ -80,6 +82,7 @@ static int read_options(int argc, char **argv, lf_options *o) {
         case 'o': status = add_pair(o->outs, &o->n_outs, "--out", optarg); break;
         case 'j': o->json = true; break;
         case 's': o->stats = true; break;
+        case 'w': o->sync = LFUSER_ALLOW_SYNC; break;
         case 'h': usage(stdout, 0); return -1;
         default: status = usage(stderr, 2); break;
         }

@@ -18,6 +18,7 @@ typedef struct lf_pair { // NAME=VALUE as given; `name` is not terminated
 typedef struct lf_options {
     const char *file, *device, *fusion;
     lfuser_math math;
+    lfuser_sync sync;
     bool json, stats;
     lf_pair *args, *outs; // owned
     size_t n_args, n_outs;

@@ -32,7 +32,7 @@ static lf_status from_public(lfuser_status s) {
 
 static lf_status open_all(state *st, const char *text, size_t size) {
     const lf_options *o = st->options;
-    lfuser_compile_options compile = {.size = sizeof compile, .math = o->math};
+    lfuser_compile_options compile = {.size = sizeof compile, .math = o->math, .sync = o->sync};
     LF_TRY(from_public(lfuser_context_create(NULL, &st->context)));
     LF_TRY(from_public(
         lfuser_fusion_parse(st->context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &st->fusion)));

@@ -1,6 +1,7 @@
 // See host.h. Each function is one straight line over the needed scalar ops in program order: a sweep back over the
 // ops marks what is needed, a sweep forward emits it. All slots are read before any is written.
 #include "codegen/host/host.h"
+#include "codegen/host_load.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +15,15 @@ typedef struct lf_host {
     lf_emit *e;
     const lf_program *p;
     lf_phase phase;
+    uint32_t stage;
     LLVMTypeRef t_word, t_pointer;
     LLVMValueRef v_function, v_slots;
     uint32_t n_emitted;
     // By value id.
     lf_register *registers;
     bool *needed;
-    uint32_t *infer_slot; // LFUSER_ABI_NONE: not stored by infer
+    uint32_t *infer_slot; // LFUSER_ABI_NONE: not stored by infer, nor fetched
+    uint32_t *infer_stage; // whose infer stores it
     uint32_t *param;      // number of a parameter
 } lf_host;
 
@@ -31,9 +34,16 @@ static lf_status broken(const lf_host *h, const lf_value *v, const char *what) {
 
 // ---- what is needed -----------------------------------------------------------------------------------------
 
+// The runtime puts it into its slot before the stage begins.
+static bool is_fetched(const lf_value *v) { return v->def->code == LF_OP_ITEM && v->where == LF_PENDING; }
+
+// It lies in its slot already.
 static bool in_infer(const lf_host *h, const lf_value *v) {
-    return h->phase == LF_PHASE_BIND && h->infer_slot[v->id] != LFUSER_ABI_NONE;
+    if (h->infer_slot[v->id] == LFUSER_ABI_NONE) return false;
+    return h->infer_stage[v->id] < h->stage || (h->infer_stage[v->id] == h->stage && (h->phase == LF_PHASE_BIND || is_fetched(v)));
 }
+
+static bool in_function(const lf_host *h, const lf_slot_store *store) { return store->phase == h->phase && store->stage == h->stage; }
 
 static bool is_computed(const lf_op *op) {
     bool host_item = op->code == LF_OP_ITEM && op->operands[0]->type.host;
@@ -44,9 +54,10 @@ static void mark_needed(lf_host *h) {
     const lf_program *p = h->p;
     memset(h->needed, 0, p->graph->n_values * sizeof *h->needed);
     for (uint32_t i = 0; i < p->n_stores; i++)
-        if (p->stores[i].phase == h->phase) h->needed[lf_resolve(p->stores[i].value)->id] = true;
+        if (in_function(h, &p->stores[i])) h->needed[lf_resolve(p->stores[i].value)->id] = true;
     for (uint32_t i = 0; i < p->abi.n_checks && h->phase == LF_PHASE_INFER; i++)
-        for (uint32_t k = 0; k < p->checks[i]->n_operands; k++) h->needed[p->checks[i]->operands[k]->id] = true;
+        if (p->check_stages[i] == h->stage)
+            for (uint32_t k = 0; k < p->checks[i]->n_operands; k++) h->needed[p->checks[i]->operands[k]->id] = true;
     for (const lf_op *op = p->graph->last; op; op = op->prev) {
         if (!is_computed(op) || op->alias || !h->needed[op->results[0].id] || in_infer(h, &op->results[0])) continue;
         for (uint32_t k = 0; k < op->n_operands; k++)
@@ -108,7 +119,7 @@ static lf_status emit_leaf(lf_host *h, const lf_value *v) {
 static lf_status emit_computed(lf_host *h, const lf_value *v) {
     const lf_op *op = v->def;
     lf_register operands[MAX_OPERANDS] = {0};
-    if (op->n_operands > MAX_OPERANDS || v->where != LF_ON_HOST) return broken(h, v, "not a host value");
+    if (op->n_operands > MAX_OPERANDS || v->where == LF_ON_DEVICE) return broken(h, v, "not a host value");
     for (uint32_t k = 0; k < op->n_operands; k++) {
         if (!op->operands[k]) continue;
         operands[k] = h->registers[op->operands[k]->id];
@@ -168,7 +179,7 @@ static lf_status emit_needed(lf_host *h) {
 static lf_status emit_stores(lf_host *h) {
     for (uint32_t i = 0; i < h->p->n_stores; i++) {
         const lf_slot_store *store = &h->p->stores[i];
-        if (store->phase != h->phase) continue;
+        if (!in_function(h, store)) continue;
         const lf_value *v = lf_resolve(store->value);
         if (!h->registers[v->id].re) return broken(h, v, "stored, but not in the graph");
         lf_emit_store(h->e, v->type.dtype, h->registers[v->id], slot_pointer(h, store->slot));
@@ -195,21 +206,31 @@ static lf_status emit_check(lf_host *h, uint32_t number) {
     return NULL;
 }
 
-static lf_status emit_functions(lf_host *h) {
+static lf_status emit_stage(lf_host *h, uint32_t stage) {
     LLVMBuilderRef builder = h->e->builder;
+    char name[LF_HOST_NAME];
+    h->stage = stage;
     h->phase = LF_PHASE_INFER;
-    begin_function(h, LF_HOST_INFER, h->t_word);
+    begin_function(h, lf_host_function_name(LF_PHASE_INFER, stage, name), h->t_word);
     LF_TRY(emit_needed(h));
-    for (uint32_t i = 0; i < h->p->abi.n_checks; i++) LF_TRY(emit_check(h, i));
+    for (uint32_t i = 0; i < h->p->abi.n_checks; i++)
+        if (h->p->check_stages[i] == stage) LF_TRY(emit_check(h, i));
     LF_TRY(emit_stores(h));
     LLVMBuildRet(builder, LLVMConstAllOnes(h->t_word));
 
     h->phase = LF_PHASE_BIND;
-    begin_function(h, LF_HOST_BIND, LLVMVoidTypeInContext(h->e->context));
+    begin_function(h, lf_host_function_name(LF_PHASE_BIND, stage, name), LLVMVoidTypeInContext(h->e->context));
     LF_TRY(emit_needed(h));
     LF_TRY(emit_stores(h));
     LLVMBuildRetVoid(builder);
     return NULL;
+}
+
+// The slot that has it first.
+static void lies_in(lf_host *h, const lf_value *v, uint32_t slot, uint32_t stage) {
+    if (h->infer_slot[v->id] != LFUSER_ABI_NONE && h->infer_stage[v->id] <= stage && !is_fetched(v)) return;
+    h->infer_slot[v->id] = slot;
+    h->infer_stage[v->id] = stage;
 }
 
 lf_status lf_host_emit(lf_llvm *l, const lf_program *p) {
@@ -223,14 +244,16 @@ lf_status lf_host_emit(lf_llvm *l, const lf_program *p) {
     h.registers = LF_ARENA_ARRAY(&arena, lf_register, n);
     h.needed = LF_ARENA_ARRAY(&arena, bool, n);
     h.infer_slot = LF_ARENA_ARRAY(&arena, uint32_t, n);
+    h.infer_stage = LF_ARENA_ARRAY(&arena, uint32_t, n);
     h.param = LF_ARENA_ARRAY(&arena, uint32_t, n);
     lf_status s = arena.failed ? lf_out_of_memory() : NULL;
     if (!s) {
         memset(h.infer_slot, 0xff, n * sizeof *h.infer_slot);
         for (uint32_t i = 0; i < g->n_params; i++) h.param[g->params[i]->id] = i;
         for (uint32_t i = 0; i < p->n_stores; i++)
-            if (p->stores[i].phase == LF_PHASE_INFER) h.infer_slot[lf_resolve(p->stores[i].value)->id] = p->stores[i].slot;
-        s = emit_functions(&h);
+            if (p->stores[i].phase == LF_PHASE_INFER) lies_in(&h, lf_resolve(p->stores[i].value), p->stores[i].slot, p->stores[i].stage);
+        for (uint32_t i = 0; i < p->abi.n_fetches; i++) lies_in(&h, p->fetches[i].value, p->fetches[i].slot, p->fetches[i].stage);
+        for (uint32_t i = 0; i < p->abi.n_stages && !s; i++) s = emit_stage(&h, i);
     }
     lf_arena_finish(&arena);
     return s;

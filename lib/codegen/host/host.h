@@ -4,6 +4,6 @@
 #define LF_CODEGEN_HOST_HOST_H
 #include "codegen/llvm/context.h"
 
-// Adds the functions LF_HOST_INFER and LF_HOST_BIND to l's module.
+// Adds the functions of every stage (host_load.h) to l's module.
 lf_status lf_host_emit(lf_llvm *l, const lf_program *p) LF_MUST_USE;
 #endif

@@ -1,5 +1,6 @@
 // The table behind lfuser_codegen_entry: from programs and loops to code, step by step.
 #include "codegen/codegen.h"
+#include "codegen/host_load.h"
 #include "codegen/host/host.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/llvm/check_ir.h"
@@ -30,6 +31,7 @@ static void codegen_release(lf_codegen *c, lf_object *object) {
     lf_native_unload(object->native);
     lf_free(c->allocator, object->text);
     lf_free(c->allocator, object->code);
+    lf_free(c->allocator, object->stages);
     *object = (lf_object){0};
 }
 
@@ -62,31 +64,25 @@ static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *
 
 // ---- code ---------------------------------------------------------------------------------------------------
 
-static lf_status load_native(lf_codegen *c, lf_llvm *l, lf_native_symbol *symbols, size_t n_symbols, lf_object *object) {
+static lf_status make_native(lf_codegen *c, lf_llvm *l, lf_object *object) {
     LLVMMemoryBufferRef buffer;
     LF_TRY(lf_target_generate(l, LLVMObjectFile, &buffer));
     object->code_size = LLVMGetBufferSize(buffer);
     object->code = lf_alloc(c->allocator, object->code_size);
     if (object->code) memcpy(object->code, LLVMGetBufferStart(buffer), object->code_size);
     LLVMDisposeMemoryBuffer(buffer);
-    if (!object->code) return lf_out_of_memory();
-    return lf_native_load(c->allocator, object->code, object->code_size, symbols, n_symbols, &object->native);
+    return object->code ? NULL : lf_out_of_memory();
 }
 
 static lf_status codegen_host(lf_codegen *c, const lf_program *p, lf_object *out_object) {
     *out_object = (lf_object){0};
-    lf_native_symbol symbols[] = {{.name = LF_HOST_INFER}, {.name = LF_HOST_BIND}};
     lf_llvm *l = NULL;
     lf_status s = host_ir(c, p, &l);
-    if (!s) s = load_native(c, l, symbols, 2, out_object);
+    if (!s) s = make_native(c, l, out_object);
+    if (!s) s = lf_host_load(c->allocator, p->abi.n_stages, out_object);
     lf_llvm_destroy(l);
-    if (s) {
-        codegen_release(c, out_object);
-        return s;
-    }
-    out_object->infer = (lfuser_abi_infer)(uintptr_t)symbols[0].address;
-    out_object->bind = (lfuser_abi_bind)(uintptr_t)symbols[1].address;
-    return NULL;
+    if (s) codegen_release(c, out_object);
+    return s;
 }
 
 static lf_status codegen_kernel(lf_codegen *c, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
@@ -98,7 +94,8 @@ static lf_status codegen_kernel(lf_codegen *c, const lf_loop *loop, const lf_tar
         s = lf_target_generate_text(l, &out_object->text, &out_object->text_size);
     } else if (!s) {
         lf_native_symbol symbol = {.name = out_object->entry};
-        s = load_native(c, l, &symbol, 1, out_object);
+        s = make_native(c, l, out_object);
+        if (!s) s = lf_native_load(c->allocator, out_object->code, out_object->code_size, &symbol, 1, &out_object->native);
         out_object->address = symbol.address;
     }
     lf_llvm_destroy(l);

@@ -29,7 +29,7 @@ bool program_open(test_program *p, const char *text, lfuser_dtype dtype) {
     *p = (test_program){.text = expand_text(text, dtype)};
     lf_graph **graphs;
     size_t n;
-    lf_status s = lf_parse(&lf_system_allocator, "t.lf", p->text, strlen(p->text), false, &graphs, &n);
+    lf_status s = lf_parse(&lf_system_allocator, "t.lf", p->text, strlen(p->text), true, &graphs, &n);
     if (s) {
         ck_assert_msg(lf_status_code(s) == LF_INVALID_PROGRAM, "%s\n%s", p->text, lf_status_message(s));
         lf_status_destroy(s);
@@ -40,7 +40,8 @@ bool program_open(test_program *p, const char *text, lfuser_dtype dtype) {
     graphs[0] = NULL;
     lf_parse_release(&lf_system_allocator, graphs, n);
     lfuser_fusion *fusion = parse(p->text);
-    lfuser_status failed = lfuser_fusion_compile(fusion, env.device, NULL, &p->executable);
+    lfuser_compile_options options = {.size = sizeof options, .sync = LFUSER_ALLOW_SYNC};
+    lfuser_status failed = lfuser_fusion_compile(fusion, env.device, &options, &p->executable);
     lfuser_fusion_destroy(fusion);
     ck_assert_msg(!failed, "%s\n%s", p->text, lfuser_status_message(failed));
     return true;

@@ -70,7 +70,7 @@ class _Stats(c.Structure):
 
 
 class _CompileOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("math", c.c_int)]
+    _fields_ = [("size", c.c_size_t), ("math", c.c_int), ("sync", c.c_int)]
 
 
 def _declare():
@@ -195,8 +195,8 @@ class Fusion:
         _lib.lfuser_free(self.context.handle, out)
         return text
 
-    def compile(self, device=None, math="exact"):
-        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"))
+    def compile(self, device=None, math="exact", allow_sync=False):
+        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"), int(allow_sync))
         return Executable(self, device, _made(_lib.lfuser_fusion_compile, self.handle, device.handle if device else None, c.byref(options)))
 
     def __del__(self): _lib.lfuser_fusion_destroy(getattr(self, "handle", None))

@@ -1,0 +1,32 @@
+// A run under way. Private to lib/api.
+#ifndef LF_API_RUN_H
+#define LF_API_RUN_H
+#include "api/api.h"
+
+typedef struct lf_run {
+    lfuser_executable *e;
+    const lfuser_abi_program *abi;
+    const lf_allocator *a;
+    lf_device *device;                    // NULL for host-only programs
+    lfuser_stream *stream;
+    const lfuser_argument *arguments;
+    lfuser_output *outputs;
+    lf_frame *frame;
+    uint32_t n_workspaces;                // stages whose workspace slot holds memory of ours, or 0
+    bool launched;                        // something of it may be under way
+    lfuser_completion *completion;
+} lf_run;
+
+// arguments.c
+lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE;   // into its slots, checked
+bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t);
+const char *lf_run_device_name(int dlpack_type);
+
+// outputs.c
+// Outputs whose extents this stage's infer has written: the caller's buffers are checked, others allocated, mailboxes taken.
+lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) LF_MUST_USE;
+// Kinds of all outputs, and the values of host scalars that the first n_stages stages computed.
+void lf_run_deliver_host_values(const lf_run *r, uint32_t n_stages);
+// After a failure, when nothing is under way any more: what was made for the caller goes back.
+void lf_run_withdraw_outputs(const lf_run *r);
+#endif
