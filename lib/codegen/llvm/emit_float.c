@@ -48,12 +48,15 @@ lf_register lf_emit_rounding_op(lf_emit *e, const lf_elem *x, const lf_register 
 }
 
 // ---- minima and maxima ----------------------------------------------------------------------------------------------
+// x86 does not get llvm.minimumnum: where LLVM 22 knows one operand to be no NaN (a converted integer) it exchanges the two, and
+// a scalar minimumnum(NaN, x) then is NaN. minimum and maximum bear that exchange.
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
-    const char *name = code == LF_OP_MIN    ? "llvm.minimum"
-                       : code == LF_OP_MAX  ? "llvm.maximum"
-                       : code == LF_OP_FMIN ? "llvm.minimumnum"
-                                            : "llvm.maximumnum";
-    return l_intrinsic2(e, name, a, b);
+    bool least = code == LF_OP_MIN || code == LF_OP_FMIN, other = code == LF_OP_FMIN || code == LF_OP_FMAX;
+    if (other && e->target == LF_EMIT_NVPTX) return l_intrinsic2(e, least ? "llvm.minimumnum" : "llvm.maximumnum", a, b);
+    LLVMValueRef v_best = l_intrinsic2(e, least ? "llvm.minimum" : "llvm.maximum", a, b);
+    if (!other) return v_best;
+    v_best = l_select(e, l_fcmp(e, LLVMRealUNO, b, b), a, v_best);
+    return l_select(e, l_fcmp(e, LLVMRealUNO, a, a), b, v_best);
 }
 
 lf_register lf_emit_minmax(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b) {
