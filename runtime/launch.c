@@ -68,7 +68,7 @@ static uint8_t bucket(uint32_t left, uint32_t all) { return (uint8_t)(all == 0 ?
 
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l) {
     uint32_t innermost = l->rows + l->cols, most = 1;
-    if (!innermost || l->indexed) return 1;
+    if (!innermost || l->single) return 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (l->accesses[i].varies >> (innermost - 1) & 1 && l->accesses[i].bytes > most) most = l->accesses[i].bytes;
     return most >= 16 ? 1 : 16 / most;
@@ -115,13 +115,54 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args) {
     return true;
 }
 
-// Shapes of reductions; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
-static uint8_t choose_shape(const lfuser_abi_launch *l, uint64_t *args, const lf_launch_plan *plan, bool contiguous, uint32_t processors) {
-    if (plan->columns <= 32u * plan->cls.vector) return LFUSER_ABI_WARP;
-    if (!l->reduces) return LFUSER_ABI_BLOCK;
-    if (!contiguous && plan->items >= 32 && is_outer(l, args)) return LFUSER_ABI_OUTER;
-    if (plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK) return LFUSER_ABI_SPLIT;
-    return LFUSER_ABI_BLOCK;
+enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, UNROLLED_WEIGHT = 2500, UNROLLED_REDUCTIONS = 8, MOST_ROUND_REDUCTIONS = 4 };
+
+static uint32_t power_above(uint64_t n, uint32_t least) {
+    uint32_t p = least;
+    while (p < n) p *= 2;
+    return p;
+}
+
+// The row held by a block: as many chunks at once as it has, and as few columns a thread as leave enough registers. Buckets of spans
+// and chunks are powers of two, so that few kernels serve all lengths.
+static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes) {
+    if (plan->columns > MOST_THREADS * LFUSER_ABI_CHUNK || l->reductions > UNROLLED_REDUCTIONS) return false;
+    uint32_t chunks = power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
+    uint32_t spans = chunks > 1 ? 8 : power_above((plan->columns + SPAN - 1) / SPAN, 2);
+    if (lanes == 1 && spans > 2) spans = 8;
+    for (uint32_t v = lanes; v >= 1; v /= 2) {
+        uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4, registers = spans * v * (l->kept > loaded ? l->kept : loaded);
+        if (threads > MOST_THREADS) return false;
+        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) || l->weight * v * spans > UNROLLED_WEIGHT) continue;
+        plan->cls.vector = (uint8_t)v;
+        plan->cls.shape = LFUSER_ABI_RESIDENT;
+        plan->cls.spans = (uint8_t)spans;
+        plan->cls.chunks = (uint8_t)chunks;
+        return true;
+    }
+    return false;
+}
+
+static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes) {
+    uint32_t warps = SPAN / lanes / 32;
+    uint64_t chunks = (plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK;
+    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > UNROLLED_WEIGHT) return false;
+    plan->cls.shape = LFUSER_ABI_ROUNDS;
+    plan->cls.spans = 8;
+    plan->cls.chunks = (uint8_t)(warps >= 16 ? 1 : 16 / warps);
+    return true;
+}
+
+// Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
+static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, lf_launch_plan *plan, bool contiguous, uint32_t processors) {
+    uint32_t lanes = plan->cls.vector, bytes = 1;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
+    if (l->single || !plan->columns) return;
+    if (plan->columns <= 32u * lanes) plan->cls.shape = LFUSER_ABI_WARP;
+    else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args)) plan->cls.shape = LFUSER_ABI_OUTER;
+    else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK) plan->cls.shape = LFUSER_ABI_SPLIT;
+    else if (!choose_resident(l, plan, lanes, bytes)) choose_rounds(l, plan, lanes);
 }
 
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args, lf_launch_plan *out) {
@@ -130,7 +171,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     uint64_t rows = 1, columns = 1;
     for (uint32_t a = 0; a < l->rows; a++) rows *= (uint64_t)extents[a];
     for (uint32_t a = 0; a < l->cols; a++) columns *= (uint64_t)extents[l->rows + a];
-    *out = (lf_launch_plan){.items = rows, .columns = columns, .cls = {l->rows, l->cols, 1, 0, 0}};
+    *out = (lf_launch_plan){.items = rows, .columns = columns, .cls = {.rows = l->rows, .cols = l->cols, .vector = 1}};
     if (rows == 0) return false;
     if (!l->indexed && columns) {
         if (!l->cols) sort_rows(l, args, extents);
@@ -145,7 +186,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     uint32_t lanes = lf_launch_lanes(l);
     bool contiguous = is_contiguous(l, args);
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, lanes)) out->cls.vector = (uint8_t)lanes;
-    if (l->cols) out->cls.shape = choose_shape(l, args, out, contiguous, device->info.processors);
+    if (l->cols) choose_shape(l, args, out, contiguous, device->info.processors);
     if (out->cls.shape == LFUSER_ABI_SPLIT) out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
     // Few classes: odd cases share the general code.
     if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
@@ -153,19 +194,29 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
 }
 
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type) {
-    return (lfuser_abi_class){l->rows, l->cols, 1, type != LF_DEVICE_CPU, 0};
+    return (lfuser_abi_class){.rows = l->rows, .cols = l->cols, .vector = 1, .wide = type != LF_DEVICE_CPU};
 }
 
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
     uint32_t n = 0;
-    uint8_t lanes = type == LF_DEVICE_CPU ? CPU_CONTIGUOUS : (uint8_t)lf_launch_lanes(l);
-    uint8_t rows = bucket(1, l->rows), cols = bucket(1, l->cols);
-    if (l->indexed) rows = l->rows, cols = l->cols;
-    out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, 0};
-    if (type != LF_DEVICE_CPU && l->cols) out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, LFUSER_ABI_WARP};
-    if (type != LF_DEVICE_CPU && l->reduces) {
-        out[n++] = (lfuser_abi_class){rows, cols, lanes, 0, LFUSER_ABI_SPLIT};
-        if (l->rows) out[n++] = (lfuser_abi_class){rows, cols, 1, 0, LFUSER_ABI_OUTER};
+    lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols), .vector = CPU_CONTIGUOUS};
+    if (l->indexed) c.rows = l->rows, c.cols = l->cols;
+    if (type == LF_DEVICE_CPU || !l->cols || l->single) {
+        if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
+        out[n++] = c;
+    } else {  // as choose_shape picks for rows of these lengths
+        static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
+        lf_launch_plan plan = {.items = UINT32_MAX};
+        for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            plan.columns = columns[i];
+            plan.cls = c;
+            plan.cls.vector = (uint8_t)lf_launch_lanes(l);
+            choose_shape(l, NULL, &plan, true, 0);
+            out[n++] = plan.cls;
+        }
+        c.vector = (uint8_t)lf_launch_lanes(l);
+        if (l->reduces) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = c.vector, .shape = LFUSER_ABI_SPLIT};
+        if (l->reduces && l->rows) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
     }
     out[n++] = lf_launch_general_class(l, type);
     return n;

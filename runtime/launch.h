@@ -23,7 +23,8 @@ lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_t
 // Classes that contiguous tensors get, best first; returns how many were written (at most LF_MAX_CLASSES).
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out_classes);
 static inline uint32_t lf_class_key(lfuser_abi_class c) {
-    return (uint32_t)c.rows | (uint32_t)c.cols << 8 | (uint32_t)c.vector << 16 | (uint32_t)c.wide << 24 | (uint32_t)c.shape << 25;
+    return (uint32_t)c.rows | (uint32_t)c.cols << 5 | (uint32_t)c.vector << 10 | (uint32_t)c.wide << 15 | (uint32_t)c.shape << 16 |
+           (uint32_t)c.spans << 20 | (uint32_t)c.chunks << 24;
 }
 // Elements that a GPU thread takes at once from memory of this element size.
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l);

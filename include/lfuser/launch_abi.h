@@ -77,7 +77,11 @@ typedef struct lfuser_abi_launch {
     uint32_t n_args;
     uint8_t rows, cols;       // axes
     bool indexed;             // the kernel looks at indices: axes must not be merged or reordered
+    bool single;              // a thread takes one element at a time (scans, sort, scatter)
     bool reduces;             // one pass of reductions over the columns, and nothing written a column
+    uint16_t weight;          // about how many instructions an element takes
+    uint8_t kept;             // 32-bit registers an element that passes hand on to later passes
+    uint8_t reductions;       // most in one pass
     uint32_t scratch_word;    // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
     uint32_t extents_word;    // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
@@ -85,13 +89,16 @@ typedef struct lfuser_abi_launch {
     const char *name;         // for traces
 } lfuser_abi_launch;
 
-// How a GPU shares rows out among threads.
+// How a GPU shares rows out among threads. A chunk is 8192 columns, shared by 1024 / vector threads.
 typedef enum lfuser_abi_shape {
-    LFUSER_ABI_BLOCK = 0,     // a block a row
+    LFUSER_ABI_BLOCK = 0,     // a block a row, chunk after chunk; a row of any length
     LFUSER_ABI_WARP = 1,      // a warp a row: at most 32 * vector columns
-    LFUSER_ABI_SPLIT = 2,     // a block a chunk of 8192 columns; the last one of a row combines them. Few, long rows
-    LFUSER_ABI_OUTER = 3      // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
+    LFUSER_ABI_SPLIT = 2,     // a block a chunk; the last one of a row combines them. Few, long rows
+    LFUSER_ABI_OUTER = 3,     // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
+    LFUSER_ABI_RESIDENT = 4,  // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
+    LFUSER_ABI_ROUNDS = 5     // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
 } lfuser_abi_shape;
+enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {
@@ -100,6 +107,7 @@ typedef struct lfuser_abi_class {
                               // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
     uint8_t wide;             // 64-bit index arithmetic
     uint8_t shape;            // GPU rows: lfuser_abi_shape
+    uint8_t spans, chunks;    // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once
 } lfuser_abi_class;
 
 // Scratch memory of a SPLIT launch: a counter a row (8 bytes, zeroed before the launch, rounded up to 256 bytes in all), then for

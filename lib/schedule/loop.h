@@ -18,6 +18,7 @@ enum {
     LF_MAX_AXES = 2 * LF_MAX_RANK,
     LF_MAX_SPLIT = 6         // reductions of a kernel that may be split: their exchange must fit 48 KiB of shared memory
 };
+enum { LF_UNROLLED_WEIGHT = 2500 };   // a GPU thread's columns are written out side by side up to this many instructions, else in a loop
 typedef uint32_t lf_stmt_id;                   // index into lf_loop.stmts
 #define LF_NO_STMT UINT32_MAX
 
@@ -103,12 +104,17 @@ typedef struct lf_loop {
     uint32_t error_word;             // word with the address of the index-error word, or LFUSER_ABI_NONE
     uint32_t workspace_word;         // SORT: word with the address of 16 bytes an element, else LFUSER_ABI_NONE
     bool reduces;                    // one pass, of reductions and nothing written a column
+    uint16_t weight;                 // about how many instructions a column (pointwise: an element) takes in all passes
+    uint8_t kept;                    // 32-bit registers a column that passes hand on
+    uint8_t reductions;              // most in one pass
     uint32_t scratch_word;           // for SPLIT launches (launch_abi.h), or LFUSER_ABI_NONE
     const char *schedule;            // "pointwise", "rows"
 } lf_loop;
 
 // Loop IR as text, into the arena.
 const char *lf_loop_text(lf_arena *arena, const lf_loop *loop);
+// Sets weight, kept and reductions (measure.c).
+lf_status lf_loop_measure(const lf_allocator *a, lf_loop *loop) LF_MUST_USE;
 // LF_INTERNAL when an invariant above is broken.
 lf_status lf_loop_verify(const lf_allocator *a, const lf_loop *loop) LF_MUST_USE;
 #endif

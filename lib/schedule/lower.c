@@ -429,7 +429,7 @@ static lf_status finish(lf_lowering *l) {
     loop->reduces &= reductions > 0 && reductions <= LF_MAX_SPLIT;
     loop->scratch_word = loop->reduces ? word++ : LFUSER_ABI_NONE;
     loop->n_words = word;
-    return NULL;
+    return lf_loop_measure(l->g->allocator, loop);
 }
 
 lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena, const char *name,

@@ -275,6 +275,7 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
 static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
                                 .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed || loop->form != LF_LOOP_PLAIN,
+                                .single = loop->form != LF_LOOP_PLAIN, .weight = loop->weight, .kept = loop->kept, .reductions = loop->reductions,
                                 .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name};
     uint32_t axes = loop->rows + loop->cols;
     if (guard) {

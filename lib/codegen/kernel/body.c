@@ -8,6 +8,35 @@ LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v) { return LLVMConstInt(k->l_i6
 
 LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name) { return LLVMAppendBasicBlockInContext(k->e->context, k->v_function, name); }
 
+static bool make_copy(lf_kernel *k, lf_copy *copy) {
+    const lf_allocator *a = k->l->allocator;
+    const lf_loop *loop = k->loop;
+    copy->registers = lf_alloc_zero(a, sizeof(lf_register) * loop->n_stmts * LF_MAX_LANES);
+    copy->ready = lf_alloc_zero(a, loop->n_stmts);
+    copy->v_row_base = lf_alloc_zero(a, sizeof(LLVMValueRef) * loop->n_accesses);
+    return copy->registers && copy->ready && copy->v_row_base;
+}
+
+static void out_of_memory(lf_kernel *k) {
+    lf_status_destroy(k->e->status);
+    k->e->status = lf_out_of_memory();
+}
+
+void lf_kernel_use_copy(lf_kernel *k, unsigned copy) {
+    lf_copy *c = &k->copies[copy];
+    if (c->ready || make_copy(k, c)) k->at = c;
+    else out_of_memory(k);  // what is emitted into the wrong copy is thrown away
+}
+
+// Where a statement's registers are: what belongs to a row is shared by all copies of its columns.
+static lf_copy *home(lf_kernel *k, lf_stmt_id id) {
+    return k->loop->cols && !k->loop->stmts[id].column ? &k->copies[0] : k->at;
+}
+
+static lf_register *registers_of(lf_kernel *k, lf_stmt_id id) { return &home(k, id)->registers[(size_t)id * LF_MAX_LANES]; }
+
+static bool *ready_of(lf_kernel *k, lf_stmt_id id) { return &home(k, id)->ready[id]; }
+
 lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     LLVMContextRef c = k->e->context;
     const lf_loop *loop = k->loop;
@@ -17,11 +46,9 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     k->rows = k->cls.rows < loop->rows ? k->cls.rows : loop->rows;
     k->cols = k->cls.cols < loop->cols ? k->cls.cols : loop->cols;
     const lf_allocator *a = k->l->allocator;
+    k->at = &k->copies[0];
     k->varies = lf_alloc_zero(a, loop->n_stmts);
-    k->ready = lf_alloc_zero(a, loop->n_stmts);
-    k->registers = lf_alloc_zero(a, sizeof(lf_register) * loop->n_stmts * LF_MAX_LANES);
-    k->v_row_base = lf_alloc_zero(a, sizeof(LLVMValueRef) * loop->n_accesses);
-    if (!k->varies || !k->ready || !k->registers || !k->v_row_base) return lf_out_of_memory();
+    if (!k->varies || !make_copy(k, k->at)) return lf_out_of_memory();
     k->v_function = LLVMAddFunction(k->e->module, "kernel", function_type);
     k->v_args = LLVMGetParam(k->v_function, 0);
     LLVMSetValueName2(k->v_args, "args", 4);
@@ -43,9 +70,11 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
 void lf_kernel_finish(lf_kernel *k) {
     const lf_allocator *a = k->l->allocator;
     lf_free(a, k->varies);
-    lf_free(a, k->ready);
-    lf_free(a, k->registers);
-    lf_free(a, k->v_row_base);
+    for (unsigned i = 0; i < LF_MAX_COPIES; i++) {
+        lf_free(a, k->copies[i].registers);
+        lf_free(a, k->copies[i].ready);
+        lf_free(a, k->copies[i].v_row_base);
+    }
 }
 
 // In the entry block, so that one load serves the whole kernel.
@@ -136,28 +165,29 @@ static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned ax
 // The address of an access for the current row, its columns aside. Done once a row, in the row's block.
 void lf_kernel_begin_row(lf_kernel *k) {
     LLVMBuilderRef b = k->e->builder;
-    memset(k->ready, 0, k->loop->n_stmts);
+    for (unsigned i = 0; i < LF_MAX_COPIES; i++)
+        if (k->copies[i].ready && (k->loop->cols || k->at == &k->copies[i])) memset(k->copies[i].ready, 0, k->loop->n_stmts);
     for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
         const lf_access *access = &k->loop->accesses[i];
         LLVMValueRef v = LLVMBuildIntToPtr(b, lf_word(k, access->word), k->l_pointer, "");
         for (unsigned r = 0; r < k->rows; r++) {
             bool innermost = !k->loop->cols && r + 1 == k->rows;
             if (innermost && k->cls.vector > 1 && !access->strides[row_axis(k, r)]) continue;
-            v = advance(k, access, v, scaled(k, k->v_row[r], stride_of(k, access, row_axis(k, r), innermost)));
+            v = advance(k, access, v, scaled(k, k->at->v_row[r], stride_of(k, access, row_axis(k, r), innermost)));
         }
-        k->v_row_base[i] = v;
+        k->at->v_row_base[i] = v;
     }
 }
 
 void lf_kernel_forget_columns(lf_kernel *k) {
     for (uint32_t i = 0; i < k->loop->n_stmts; i++)
-        if (k->loop->stmts[i].column) k->ready[i] = false;
+        if (k->loop->stmts[i].column) k->at->ready[i] = false;
 }
 
 // ---- statements ----------------------------------------------------------------------------------------------------------------
 
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane) {
-    return k->registers[(size_t)id * LF_MAX_LANES + (k->varies[id] ? lane : 0)];
+    return registers_of(k, id)[k->varies[id] ? lane : 0];
 }
 
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access) {
@@ -174,12 +204,12 @@ static void mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v
 
 static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, unsigned lane, bool whole_vector) {
     const lf_access *access = &k->loop->accesses[number];
-    LLVMValueRef v = k->v_row_base[number];
+    LLVMValueRef v = (k->loop->cols ? &k->copies[0] : k->at)->v_row_base[number];
     for (unsigned c = 0; c < k->cols && !access->row; c++) {
         bool innermost = c + 1 == k->cols;
         unsigned axis = column_axis(k, c);
         if (innermost && k->cls.vector > 1 && !access->strides[axis]) continue;
-        v = advance(k, access, v, scaled(k, k->v_column[c], stride_of(k, access, axis, innermost)));
+        v = advance(k, access, v, scaled(k, k->at->v_column[c], stride_of(k, access, axis, innermost)));
     }
     uint32_t term_word = access->word + 1u + k->loop->rows + k->loop->cols;
     for (unsigned t = 0; s->kind == LF_STMT_LOAD && t < access->n_terms; t++)
@@ -203,8 +233,11 @@ static void mark_new(lf_kernel *k, const lf_access *access, LLVMValueRef v_befor
     }
 }
 
-static bool is_whole_vector(const lf_kernel *k, const lf_stmt *s, lf_stmt_id id) {
-    return k->lanes > 1 && s->guard == LF_NO_STMT && (s->kind == LF_STMT_STORE || k->varies[id]) && k->loop->accesses[s->number].n_terms == 0;
+static bool is_whole_vector(const lf_kernel *k, const lf_stmt *s) {
+    if (k->lanes == 1 || k->loop->accesses[s->number].n_terms) return false;
+    if (s->kind == LF_STMT_STORE) return s->guard == LF_NO_STMT;
+    unsigned axes = k->loop->rows + k->loop->cols;
+    return axes && k->loop->accesses[s->number].strides[axes - 1];
 }
 
 // All lanes of a contiguous access by one instruction.
@@ -219,7 +252,7 @@ static void load_vector(lf_kernel *k, lf_stmt_id id) {
     LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
     mark_invariant(k, access, v);
     for (unsigned lane = 0; lane < k->lanes; lane++) {
-        lf_register *r = &k->registers[(size_t)id * LF_MAX_LANES + lane];
+        lf_register *r = &registers_of(k, id)[lane];
         unsigned first = complex ? 2 * lane : lane;
         r->re = LLVMBuildExtractElement(b, v, LLVMConstInt(k->l_i32, first, false), "");
         if (complex) r->im = LLVMBuildExtractElement(b, v, LLVMConstInt(k->l_i32, first + 1, false), "");
@@ -245,35 +278,73 @@ static void store_vector(lf_kernel *k, lf_stmt_id id) {
     LLVMSetAlignment(LLVMBuildStore(b, v, address_of(k, s->number, s, 0, true)), k->lanes * lf_dtype_bytes(s->dtype));
 }
 
-static lf_register load_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
+typedef struct guarded {
+    LLVMBasicBlockRef b_before, b_done;
+} guarded;
+
+// values = condition ? what is emitted between begin and end : otherwise
+static void guarded_begin(lf_kernel *k, guarded *g, LLVMValueRef v_condition) {
     LLVMBuilderRef b = k->e->builder;
-    const lf_access *access = &k->loop->accesses[s->number];
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_load = NULL, b_done = NULL;
-    if (s->guard != LF_NO_STMT) {
-        b_load = lf_block(k, "guarded");
-        b_done = lf_block(k, "loaded");
-        LLVMBuildCondBr(b, lf_reg(k, s->guard, lane).re, b_load, b_done);
-        LLVMPositionBuilderAtEnd(b, b_load);
-    }
+    g->b_before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef b_load = lf_block(k, "guarded");
+    g->b_done = lf_block(k, "loaded");
+    LLVMBuildCondBr(b, v_condition, b_load, g->b_done);
+    LLVMPositionBuilderAtEnd(b, b_load);
+}
+
+static LLVMValueRef join(lf_kernel *k, LLVMBasicBlockRef *from, LLVMValueRef v_value, LLVMValueRef v_otherwise) {
+    if (!v_value) return NULL;
+    LLVMValueRef v = LLVMBuildPhi(k->e->builder, LLVMTypeOf(v_value), "");
+    LLVMAddIncoming(v, (LLVMValueRef[]){v_value, v_otherwise}, from, 2);
+    return v;
+}
+
+static void guarded_end(lf_kernel *k, guarded *g, unsigned n, lf_register *values, const lf_register *otherwise) {
+    LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(k->e->builder), g->b_before};
+    LLVMBuildBr(k->e->builder, g->b_done);
+    LLVMPositionBuilderAtEnd(k->e->builder, g->b_done);
+    for (unsigned i = 0; i < n; i++)
+        values[i] = (lf_register){join(k, from, values[i].re, otherwise[i].re), join(k, from, values[i].im, otherwise[i].im)};
+}
+
+static lf_register zero_of(lf_kernel *k, lf_dtype d) {
+    lf_scalar nothing = {0};
+    return lf_emit_constant(k->e, d, &nothing);
+}
+
+static lf_register load_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
+    guarded g;
+    if (s->guard != LF_NO_STMT) guarded_begin(k, &g, lf_reg(k, s->guard, lane).re);
     LLVMValueRef v_address = address_of(k, s->number, s, lane, false);
-    LLVMBasicBlockRef b_here = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef b_here = LLVMGetInsertBlock(k->e->builder);
     LLVMValueRef v_last = LLVMGetLastInstruction(b_here);
     lf_register r = lf_emit_load(k->e, s->dtype, v_address);
-    mark_new(k, access, v_last, b_here);
-    if (!b_done) return r;
-    b_here = LLVMGetInsertBlock(b);
-    LLVMBuildBr(b, b_done);
-    LLVMPositionBuilderAtEnd(b, b_done);
-    lf_scalar nothing = {0};
-    lf_register zero = lf_emit_constant(k->e, s->dtype, &nothing), result = {NULL, NULL};
-    LLVMBasicBlockRef from[2] = {b_here, b_before};
-    result.re = LLVMBuildPhi(b, LLVMTypeOf(r.re), "");
-    LLVMAddIncoming(result.re, (LLVMValueRef[]){r.re, zero.re}, from, 2);
-    if (r.im) {
-        result.im = LLVMBuildPhi(b, LLVMTypeOf(r.im), "");
-        LLVMAddIncoming(result.im, (LLVMValueRef[]){r.im, zero.im}, from, 2);
+    mark_new(k, &k->loop->accesses[s->number], v_last, b_here);
+    lf_register zero = zero_of(k, s->dtype);
+    if (s->guard != LF_NO_STMT) guarded_end(k, &g, 1, &r, &zero);
+    return r;
+}
+
+// Mostly all lanes are on one side of a guard: one vector load, or none. Where they are not, lane by lane.
+static void load_guarded_vector(lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    LLVMBuilderRef b = k->e->builder;
+    lf_register *values = registers_of(k, id), other[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane++) other[lane] = zero_of(k, s->dtype);
+    LLVMValueRef v_all = lf_reg(k, s->guard, 0).re, v_any = v_all;
+    for (unsigned lane = 1; lane < k->lanes && k->varies[s->guard]; lane++) {
+        v_all = LLVMBuildAnd(b, v_all, lf_reg(k, s->guard, lane).re, "");
+        v_any = LLVMBuildOr(b, v_any, lf_reg(k, s->guard, lane).re, "");
     }
-    return result;
+    guarded all, some;
+    guarded_begin(k, &all, v_all);
+    load_vector(k, id);
+    guarded_end(k, &all, k->lanes, values, other);
+    if (!k->varies[s->guard]) return;
+    memcpy(other, values, k->lanes * sizeof *other);
+    guarded_begin(k, &some, LLVMBuildAnd(b, v_any, LLVMBuildNot(b, v_all, ""), "apart"));
+    for (unsigned lane = 0; lane < k->lanes; lane++) values[lane] = load_lane(k, s, lane);
+    guarded_end(k, &some, k->lanes, values, other);
 }
 
 static void store_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
@@ -302,7 +373,8 @@ static lf_register scalar_argument(lf_kernel *k, const lf_stmt *s) {
 
 static lf_register index_of(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     // A kernel that looks at indices is never merged: walked axes and its axes are the same.
-    LLVMValueRef v = s->number < k->loop->rows ? k->v_row[s->number] : k->v_column[s->number - k->loop->rows];
+    const lf_copy *rows = k->loop->cols ? &k->copies[0] : k->at;
+    LLVMValueRef v = s->number < k->loop->rows ? rows->v_row[s->number] : k->at->v_column[s->number - k->loop->rows];
     return (lf_register){lane ? LLVMBuildAdd(k->e->builder, v, lf_i64_const(k, lane), "") : v, NULL};
 }
 
@@ -357,38 +429,44 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
 static void emit_one(lf_kernel *k, lf_stmt_id id) {
     const lf_stmt *s = &k->loop->stmts[id];
     bool memory = s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE;
-    k->ready[id] = true;
-    if (memory && is_whole_vector(k, s, id) && !k->loop->accesses[s->number].row == !!k->loop->cols) {
-        if (s->kind == LF_STMT_LOAD) load_vector(k, id);
-        else store_vector(k, id);
+    *ready_of(k, id) = true;
+    if (memory && is_whole_vector(k, s) && !k->loop->accesses[s->number].row == !!k->loop->cols) {
+        if (s->kind == LF_STMT_STORE) store_vector(k, id);
+        else if (s->guard == LF_NO_STMT) load_vector(k, id);
+        else load_guarded_vector(k, id);
         return;
     }
     bool each = k->varies[id] || (s->kind == LF_STMT_STORE && (s->column || !k->loop->cols));
     for (unsigned lane = 0; lane < (each ? k->lanes : 1u); lane++)
-        k->registers[(size_t)id * LF_MAX_LANES + lane] = emit_lane(k, s, lane);
+        registers_of(k, id)[lane] = emit_lane(k, s, lane);
 }
 
-// Statements are in order of definition, so one sweep marks what is needed and one emits it.
-void lf_emit_statement(lf_kernel *k, lf_stmt_id id) {
-    const lf_allocator *a = k->l->allocator;
-    if (k->ready[id]) return;
-    bool *needed = lf_alloc_zero(a, id + 1u);
-    if (!needed) {
-        lf_status_destroy(k->e->status);
-        k->e->status = lf_out_of_memory();
-        return;
-    }
-    needed[id] = true;
-    for (lf_stmt_id i = id + 1; i-- > 0;) {
+// Statements are in order of definition, so one sweep from the last marks what the marked ones need and have not got.
+static void mark_operands(lf_kernel *k, bool *needed) {
+    for (lf_stmt_id i = k->loop->n_stmts; i-- > 0;) {
         const lf_stmt *s = &k->loop->stmts[i];
-        if (!needed[i] || k->ready[i]) continue;
+        if (!needed[i] || *ready_of(k, i)) continue;
         for (unsigned n = 0; n < s->n_args; n++)
             if (s->args[n] != LF_NO_STMT) needed[s->args[n]] = true;
         if (s->guard != LF_NO_STMT) needed[s->guard] = true;
     }
+}
+
+static bool *no_statements(lf_kernel *k) {
+    bool *marks = lf_alloc_zero(k->l->allocator, k->loop->n_stmts);
+    if (!marks) out_of_memory(k);
+    return marks;
+}
+
+void lf_emit_statement(lf_kernel *k, lf_stmt_id id) {
+    if (*ready_of(k, id)) return;
+    bool *needed = no_statements(k);
+    if (!needed) return;
+    needed[id] = true;
+    mark_operands(k, needed);
     for (lf_stmt_id i = 0; i <= id; i++)
-        if (needed[i] && !k->ready[i]) emit_one(k, i);
-    lf_free(a, needed);
+        if (needed[i] && !*ready_of(k, i)) emit_one(k, i);
+    lf_free(k->l->allocator, needed);
 }
 
 static bool has_effect(const lf_stmt *s) {
@@ -417,14 +495,49 @@ unsigned lf_pass_reductions(const lf_kernel *k, unsigned pass, lf_stmt_id *out, 
     return n;
 }
 
+static bool is_effect_of(const lf_kernel *k, lf_stmt_id id, unsigned pass) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    return has_effect(s) && (k->loop->cols ? s->column && s->level == pass : true);
+}
+
 void lf_emit_column_effects(lf_kernel *k, unsigned pass) {
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+        if (is_effect_of(k, i, pass)) lf_emit_statement(k, i);
+}
+
+void lf_emit_effect_operands(lf_kernel *k, unsigned pass) {
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
         const lf_stmt *s = &k->loop->stmts[i];
-        if (s->column && s->level == pass && has_effect(s)) lf_emit_statement(k, i);
+        if (!is_effect_of(k, i, pass)) continue;
+        for (unsigned n = 0; n < s->n_args; n++)
+            if (s->args[n] != LF_NO_STMT) lf_emit_statement(k, s->args[n]);
+        if (s->guard != LF_NO_STMT) lf_emit_statement(k, s->guard);
     }
 }
 
+void lf_emit_loads(lf_kernel *k, unsigned n_copies, unsigned pass) {
+    bool *needed = no_statements(k), *wanted = no_statements(k);
+    for (lf_stmt_id i = 0; needed && i < k->loop->n_stmts; i++) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        needed[i] = is_effect_of(k, i, pass) || (s->kind == LF_STMT_REDUCE && s->level == pass + 1);
+    }
+    if (needed && wanted) {
+        lf_kernel_use_copy(k, 0);
+        mark_operands(k, needed);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) wanted[i] = needed[i] && k->loop->stmts[i].kind == LF_STMT_LOAD;
+        mark_operands(k, wanted);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+            for (unsigned c = 0; wanted[i] && c < n_copies; c++) {
+                lf_kernel_use_copy(k, c);
+                if (!*ready_of(k, i)) emit_one(k, i);
+            }
+        lf_kernel_use_copy(k, 0);
+    }
+    lf_free(k->l->allocator, needed);
+    lf_free(k->l->allocator, wanted);
+}
+
 void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p) {
-    k->registers[(size_t)id * LF_MAX_LANES] = lf_reduced(k, &k->loop->stmts[id], p);
-    k->ready[id] = true;
+    registers_of(k, id)[0] = lf_reduced(k, &k->loop->stmts[id], p);
+    *ready_of(k, id) = true;
 }

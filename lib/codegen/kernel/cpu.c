@@ -57,8 +57,8 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, v_position, v_end, ""), b_run, b_done);
     LLVMPositionBuilderAtEnd(b, b_run);
     unsigned last = k->rows - 1;
-    lf_split_index(k, v_position, k->rows, lf_row_extent, k->v_row);
-    LLVMValueRef v_first = k->v_row[last];
+    lf_split_index(k, v_position, k->rows, lf_row_extent, k->at->v_row);
+    LLVMValueRef v_first = k->at->v_row[last];
     LLVMValueRef v_rest = LLVMBuildSub(b, v_end, v_position, "");
     LLVMValueRef v_stop = LLVMBuildAdd(b, v_first, v_rest, "");
     if (k->rows > 1) {
@@ -67,7 +67,7 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
     }
     LLVMBuildStore(b, LLVMBuildAdd(b, v_position, LLVMBuildSub(b, v_stop, v_first, ""), ""), v_at);
     begin_parallel(k);
-    k->v_row[last] = lf_for_begin(k, &inner, v_first, v_stop, v_one, "element");
+    k->at->v_row[last] = lf_for_begin(k, &inner, v_first, v_stop, v_one, "element");
     lf_kernel_begin_row(k);
     emit_elements(k);
     lf_for_end(k, &inner, LF_HINT_PARALLEL);
@@ -80,7 +80,7 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
 
 static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
     lf_kernel_forget_columns(k);
-    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->v_column);
+    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
 }
 
 static LLVMValueRef least(lf_kernel *k, LLVMValueRef v_a, LLVMValueRef v_b) {
@@ -293,7 +293,7 @@ static lf_status emit_reducing_pass(lf_kernel *k, unsigned pass, const lf_stmt_i
 static lf_status emit_rows(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_end) {
     lf_loop_blocks rows;
     LLVMValueRef v_row = lf_for_begin(k, &rows, v_begin, v_end, lf_i64_const(k, 1), "row");
-    lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
+    lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     lf_team alone = {lf_i64_const(k, 0), lf_i64_const(k, 1), NULL};
     if (k->loop->form == LF_LOOP_SORT) lf_emit_sort_row(k, &alone, v_row);

@@ -28,21 +28,43 @@ LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
 
 // ---- pointwise -----------------------------------------------------------------------------------------------------------------
 
-static void emit_pointwise(lf_kernel *k) {
+// How many vectors a thread takes, a block's width apart, so that their loads are under way together.
+static unsigned pointwise_vectors(const lf_kernel *k) {
+    if (!k->rows || k->loop->form != LF_LOOP_PLAIN) return 1;
+    return k->loop->weight * k->lanes * 2 <= LF_UNROLLED_WEIGHT / 2 ? 2 : 1;
+}
+
+static void emit_pointwise(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes), v_total = lf_gpu_total_rows(k);
-    LLVMValueRef v_block = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-    LLVMValueRef v_size = lf_i64_const(k, POINTWISE_BLOCK);
-    LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_block, v_size, ""), lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), "");
-    LLVMValueRef v_step = LLVMBuildMul(b, LLVMBuildMul(b, v_blocks, v_size, ""), v_lanes, "step");
+    unsigned vectors = pointwise_vectors(k);
+    out->block = POINTWISE_BLOCK;
+    out->rows_a_block = POINTWISE_BLOCK * k->lanes * vectors;
+    LLVMValueRef v_total = lf_gpu_total_rows(k), v_width = lf_i64_const(k, POINTWISE_BLOCK * k->lanes), v_tile = lf_i64_const(k, out->rows_a_block);
+    LLVMValueRef v_mine = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, k->lanes), "");
+    LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_tile, ""), v_mine, "");
+    LLVMValueRef v_step = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_tile, "step");
     lf_loop_blocks elements;
-    LLVMValueRef v = lf_for_begin(k, &elements, LLVMBuildMul(b, v_first, v_lanes, ""), v_total, v_step, "element");
-    lf_split_index(k, v, k->rows, lf_row_extent, k->v_row);
-    lf_kernel_begin_row(k);
-    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
-        lf_stmt_kind kind = k->loop->stmts[i].kind;
-        if (kind == LF_STMT_STORE || kind == LF_STMT_DELIVER || kind == LF_STMT_INDEX_ERROR) lf_emit_statement(k, i);
+    LLVMValueRef v_element = lf_for_begin(k, &elements, v_first, v_total, v_step, "element"), v_inside[LF_MAX_COPIES] = {NULL};
+    for (unsigned c = 0; c < vectors; c++) {
+        lf_kernel_use_copy(k, c);
+        if (c) {  // past the end the first element is computed, and not stored
+            v_element = LLVMBuildAdd(b, v_element, v_width, "");
+            v_inside[c] = LLVMBuildICmp(b, LLVMIntSLT, v_element, v_total, "inside");
+        }
+        LLVMValueRef v_there = c ? LLVMBuildSelect(b, v_inside[c], v_element, lf_i64_const(k, 0), "") : v_element;
+        lf_split_index(k, v_there, k->rows, lf_row_extent, k->at->v_row);
+        lf_kernel_begin_row(k);
     }
+    lf_emit_loads(k, vectors, 0);
+    for (unsigned c = 0; c < vectors; c++) {
+        lf_kernel_use_copy(k, c);
+        lf_emit_effect_operands(k, 0);
+        lf_if_blocks inside;
+        if (v_inside[c]) lf_if_begin(k, &inside, v_inside[c], "inside");
+        lf_emit_column_effects(k, 0);
+        if (v_inside[c]) lf_if_end(k, &inside);
+    }
+    lf_kernel_use_copy(k, 0);
     lf_for_end(k, &elements, LF_HINT_NONE);
 }
 
@@ -63,7 +85,7 @@ static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
     }
     lf_loop_blocks rows;
     LLVMValueRef v_row = lf_for_begin(k, &rows, v_first, lf_gpu_total_rows(k), v_step, "row");
-    lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
+    lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     if (sort) {
         lf_team team = {v_tid, v_size, lf_gpu_barrier};
@@ -97,11 +119,9 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     }
     LLVMBasicBlockRef b_start = lf_block(k, "start");
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
-    out->block = POINTWISE_BLOCK;
-    out->rows_a_block = POINTWISE_BLOCK * k->lanes;
     if (k->loop->form != LF_LOOP_PLAIN) LF_TRY(emit_own_rows(k, out));
     else if (k->loop->passes) LF_TRY(lf_gpu_emit_rows(k, out));
-    else emit_pointwise(k);
+    else emit_pointwise(k, out);
     LLVMBuildRetVoid(k->e->builder);
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);
     LLVMBuildBr(k->e->builder, b_start);

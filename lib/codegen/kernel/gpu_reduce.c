@@ -69,7 +69,7 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     LLVMValueRef v_cell = lf_for_begin(k, &cells, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), LLVMBuildMul(b, v_rows, v_chunks, "cells"),
                                        lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), "cell");
     LLVMValueRef v_row = LLVMBuildUDiv(b, v_cell, v_chunks, "row"), v_chunk = LLVMBuildSub(b, v_cell, LLVMBuildMul(b, v_row, v_chunks, ""), "chunk");
-    lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
+    lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     lf_emit_rows_of_level(k, 0, v_leads);
     lf_partial partial[LF_GPU_REDUCTIONS];
@@ -125,7 +125,7 @@ static void outer_step(outer *o, LLVMValueRef v_first) {
         LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v, o->g.v_columns, "");
         LLVMValueRef v_column = LLVMBuildSelect(b, v_there, v, v_last, "column");
         lf_kernel_forget_columns(k);
-        lf_split_index(k, v_column, k->cols, lf_column_extent, k->v_column);
+        lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
         for (unsigned i = 0; i < o->g.n; i++) {
             lf_emit_statement(k, reduction(&o->g, i)->args[0]);
             lf_partial p = lf_contribution(k, reduction(&o->g, i), 0, v_column);
@@ -264,7 +264,7 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, o->v_lane, ""), v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
     LLVMValueRef v_row = LLVMBuildSelect(b, v_there, v_mine, LLVMBuildSub(b, v_rows, lf_i64_const(k, 1), ""), "row");
     LLVMValueRef v_leads = LLVMBuildAnd(b, v_there, LLVMBuildICmp(b, LLVMIntEQ, o->v_warp, lf_i64_const(k, 0), ""), "leads");
-    lf_split_index(k, v_row, k->rows, lf_row_extent, k->v_row);
+    lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     lf_emit_rows_of_level(k, 0, v_leads);
     lf_partial result[LF_GPU_REDUCTIONS];

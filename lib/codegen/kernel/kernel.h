@@ -10,7 +10,18 @@ lf_status lf_kernel_emit(lf_llvm *l, const lf_loop *loop, const lf_target *t, lf
 
 // ---- private to this folder ------------------------------------------------------------------------------------------------
 
-enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LANES = 16 };
+enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LANES = 16, LF_MAX_COPIES = LF_SPANS };
+
+// Statements at one place. A GPU thread may emit the statements of several columns (or elements) side by side, so that their loads
+// are under way together and what a pass computed is at hand in the next; each place is a copy. What belongs to the row is in the
+// first copy and serves all.
+typedef struct lf_copy {
+    LLVMValueRef v_row[LF_MAX_AXES];        // i64 index along each walked row axis
+    LLVMValueRef v_column[LF_MAX_AXES];     // i64 index of lane 0 along each walked column axis
+    lf_register *registers;                 // by statement * LF_MAX_LANES + lane
+    bool *ready;                            // by statement: emitted where the builder stands
+    LLVMValueRef *v_row_base;               // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
+} lf_copy;
 
 typedef struct lf_kernel {
     lf_llvm *l;
@@ -23,12 +34,9 @@ typedef struct lf_kernel {
     unsigned lanes;                         // registers a varying statement has
     unsigned rows, cols;                    // axes that are walked: the last cls.rows and cls.cols ones
     LLVMValueRef v_words[512];              // argument words read so far, in the entry block (NULL: not yet); more are read anew
-    LLVMValueRef v_row[LF_MAX_AXES];        // i64 index along each walked row axis
-    LLVMValueRef v_column[LF_MAX_AXES];     // i64 index of lane 0 along each walked column axis
     bool *varies;                           // by statement: differs between lanes
-    lf_register *registers;                 // by statement * LF_MAX_LANES + lane
-    bool *ready;                            // by statement: emitted where the builder stands
-    LLVMValueRef *v_row_base;               // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
+    lf_copy copies[LF_MAX_COPIES];
+    lf_copy *at;                            // the copy that is being emitted
     LLVMBasicBlockRef b_entry;              // allocas and argument loads go here
     LLVMMetadataRef independent;            // CPU: the access group of loads and stores of independent iterations
     LLVMMetadataRef parallel_group;         // the same while such a loop is emitted, else NULL
@@ -49,8 +57,9 @@ LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked_axis);
 LLVMValueRef lf_columns(lf_kernel *k);                                   // product of column extents, i64
 // Splits a linear number into an index along each of n axes with these extents (innermost last).
 void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned), LLVMValueRef *out);
+void lf_kernel_use_copy(lf_kernel *k, unsigned copy);                    // the first one is used unless told otherwise
 void lf_kernel_begin_row(lf_kernel *k);                                  // after v_row: forgets statements, computes row addresses
-void lf_kernel_forget_columns(lf_kernel *k);                             // after v_column changes
+void lf_kernel_forget_columns(lf_kernel *k);                             // after v_column changes, in this copy
 // Emits what these statements need and have not got yet, in order, and then themselves.
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id);
 // Row statements of a level: values for all, effects only where v_only_if holds (NULL: always). Stand in the row's block.
@@ -58,6 +67,11 @@ void lf_emit_rows_of_level(lf_kernel *k, unsigned level, LLVMValueRef v_only_if)
 // The reductions of a pass, and then its column stores and index reports; returns how many were written to out.
 unsigned lf_pass_reductions(const lf_kernel *k, unsigned pass, lf_stmt_id *out, unsigned most);
 void lf_emit_column_effects(lf_kernel *k, unsigned pass);
+// The same in two steps: what the effects of a pass need, and the effects, which may stand under a condition. In a kernel without
+// columns pass 0 is all there is.
+void lf_emit_effect_operands(lf_kernel *k, unsigned pass);
+// The loads that a pass needs, of all copies before anything else, so that they are under way together.
+void lf_emit_loads(lf_kernel *k, unsigned n_copies, unsigned pass);
 void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p);
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
 LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);

@@ -4,7 +4,7 @@
 
 static void at_column(lf_kernel *k, LLVMValueRef v_column) {
     lf_kernel_forget_columns(k);
-    lf_split_index(k, v_column, k->cols, lf_column_extent, k->v_column);
+    lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
 }
 
 static LLVMValueRef compare(lf_kernel *k, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(k->e->builder, p, a, b, ""); }
@@ -19,8 +19,8 @@ static lf_register select_register(lf_kernel *k, LLVMValueRef v_if, lf_register 
 }
 
 static void set_register(lf_kernel *k, lf_stmt_id id, lf_register r) {
-    for (unsigned lane = 0; lane < LF_MAX_LANES; lane++) k->registers[(size_t)id * LF_MAX_LANES + lane] = r;
-    k->ready[id] = true;
+    for (unsigned lane = 0; lane < LF_MAX_LANES; lane++) k->at->registers[(size_t)id * LF_MAX_LANES + lane] = r;
+    k->at->ready[id] = true;
 }
 
 // ---- scans -------------------------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ void lf_emit_scatter_row(lf_kernel *k) {
     lf_emit_statement(k, loop->keys[LF_SCATTER_SOURCE]);
     lf_register source = lf_reg(k, loop->keys[LF_SCATTER_SOURCE], 0);
     lf_kernel_forget_columns(k);
-    k->v_column[0] = v_index;
+    k->at->v_column[0] = v_index;
     for (lf_stmt_id i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         if (s->kind != LF_STMT_STORE) continue;

@@ -1,0 +1,212 @@
+// A chunk of 8192 columns of a row on a GPU: what its columns add up to, in the canonical order (see gpu.h), and what a pass stores.
+// The eight spans of a chunk are written out side by side when the code stays small, so that all loads are under way before the first is
+// needed; else they are a loop.
+#include "codegen/kernel/gpu.h"
+
+enum { UNROLLED_REDUCTIONS = 8 };
+
+static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP; }
+
+static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->stmts[g->ids[i]]; }
+
+bool lf_gpu_unrolls(const gpu *g) {
+    const lf_kernel *k = g->k;
+    return !g->from && k->loop->reductions <= UNROLLED_REDUCTIONS && k->loop->weight * k->lanes * g->spans <= LF_UNROLLED_WEIGHT;
+}
+
+static lf_partial fold_lanes(lf_kernel *k, const lf_stmt *s, lf_partial *lanes) {
+    for (unsigned width = k->lanes; width > 1; width /= 2)
+        for (unsigned lane = 0; lane < width / 2; lane++) lanes[lane] = lf_combine(k, s, lanes[2 * lane], lanes[2 * lane + 1]);
+    return lanes[0];
+}
+
+// ---- spans side by side ------------------------------------------------------------------------------------------------------------
+
+// Columns past the end of the row are computed from the row's first one, and count for nothing.
+static void place_spans(gpu *g, LLVMValueRef v_first) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_mine = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
+    for (unsigned j = 0; j < g->spans; j++) {
+        lf_kernel_use_copy(k, j);
+        lf_kernel_forget_columns(k);
+        g->v_position[j] = j ? LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "") : v_mine;
+        g->v_inside[j] = LLVMBuildICmp(b, LLVMIntSLT, g->v_position[j], g->v_columns, "inside");
+        lf_split_index(k, LLVMBuildSelect(b, g->v_inside[j], g->v_position[j], lf_i64_const(k, 0), ""), k->cols, lf_column_extent, k->at->v_column);
+    }
+}
+
+// Spans in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter: a sum waits at its level for its
+// partner, and few wait at a time.
+static void sum_spans(gpu *g, lf_partial *out) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    enum { LEVELS = 4 };
+    lf_partial waiting[LEVELS][UNROLLED_REDUCTIONS][LF_MAX_LANES];
+    for (unsigned step = 0; step < g->spans; step++) {
+        unsigned j = 0;
+        for (unsigned bit = 1; bit < g->spans; bit *= 2) j = 2 * j + (step & bit ? 1 : 0);
+        lf_kernel_use_copy(k, j);
+        for (unsigned i = 0; i < g->n; i++) {
+            const lf_stmt *s = reduction(g, i);
+            lf_emit_statement(k, s->args[0]);
+            for (unsigned lane = 0; lane < k->lanes; lane++) {
+                LLVMValueRef v_position = lf_has_position(s) ? LLVMBuildAdd(b, g->v_position[j], lf_i64_const(k, lane), "") : NULL;
+                lf_partial x = lf_partial_select(k, s, g->v_inside[j], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
+                unsigned level = 0;
+                for (; step >> level & 1; level++) x = lf_combine(k, s, waiting[level][i][lane], x);
+                waiting[level][i][lane] = x;
+            }
+        }
+    }
+    unsigned top = 0;
+    while (1u << top < g->spans) top++;
+    for (unsigned i = 0; i < g->n; i++) out[i] = fold_lanes(k, reduction(g, i), waiting[top][i]);
+    lf_kernel_use_copy(k, 0);
+}
+
+void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
+    lf_kernel *k = g->k;
+    if (!g->resident || g->pass == 0) place_spans(g, v_first);
+    lf_emit_loads(k, g->spans, g->pass);
+    if (g->n) sum_spans(g, out);
+    for (unsigned j = 0; j < g->spans; j++) {
+        lf_kernel_use_copy(k, j);
+        lf_emit_effect_operands(k, g->pass);
+        lf_if_blocks inside;
+        lf_if_begin(k, &inside, g->v_inside[j], "inside");
+        lf_emit_column_effects(k, g->pass);
+        lf_if_end(k, &inside);
+    }
+    lf_kernel_use_copy(k, 0);
+    for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_warp(k, reduction(g, i), out[i]);
+}
+
+// ---- a loop over spans -----------------------------------------------------------------------------------------------------------------
+
+static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
+    lf_kernel_forget_columns(k);
+    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
+}
+
+// The same of results that chunks left in memory: g->v_columns of them.
+static void emit_stored_span(gpu *g, LLVMValueRef v_column, lf_partials *lanes) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_last = LLVMBuildSub(b, g->v_columns, lf_i64_const(k, 1), "");
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, lane), "");
+        LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "");
+        v = LLVMBuildSelect(b, v_there, v, v_last, "");
+        for (unsigned i = 0; i < g->n; i++) {
+            const lf_stmt *s = &k->loop->stmts[g->ids[i]];
+            lf_partial p = lf_partial_select(k, s, v_there, lf_partials_load(k, s, g->from[i], v, false), lf_neutral(k, s));
+            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), p, false);
+        }
+    }
+}
+
+// One span of 1024 columns: the contributions of the thread's lanes, neutral past the end; the class says that all lanes of a thread
+// are inside or none is. They go through memory (registers, once LLVM has promoted it) because of the condition.
+static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_column = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
+    if (g->from) {
+        emit_stored_span(g, v_column, lanes);
+        return;
+    }
+    for (unsigned i = 0; i < g->n; i++)
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            const lf_stmt *s = &k->loop->stmts[g->ids[i]];
+            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), lf_neutral(k, s), false);
+        }
+    lf_if_blocks inside;
+    lf_if_begin(k, &inside, LLVMBuildICmp(b, LLVMIntSLT, v_column, g->v_columns, ""), "inside");
+    at_column(k, v_column);
+    for (unsigned i = 0; i < g->n; i++) {
+        const lf_stmt *s = &k->loop->stmts[g->ids[i]];
+        lf_emit_statement(k, s->args[0]);
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            LLVMValueRef v_position = lane ? LLVMBuildAdd(b, v_column, lf_i64_const(k, lane), "") : v_column;
+            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), lf_contribution(k, s, lane, v_position), false);
+        }
+    }
+    lf_emit_column_effects(k, g->pass);
+    lf_if_end(k, &inside);
+}
+
+static void for_lanes(gpu *g, void (*each)(gpu *, const lf_stmt *, lf_partials to, lf_partials from, LLVMValueRef v_lane),
+                      lf_partials *to, lf_partials *from) {
+    for (unsigned i = 0; i < g->n; i++)
+        for (unsigned lane = 0; lane < g->k->lanes; lane++) each(g, &g->k->loop->stmts[g->ids[i]], to[i], from[i], lf_i64_const(g->k, lane));
+}
+
+static void move_lane(gpu *g, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
+    lf_partials_store(g->k, s, to, v_lane, lf_partials_load(g->k, s, from, v_lane, false), false);
+}
+
+// to = to + from, where `to` came first
+static void merge_lane(gpu *g, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
+    lf_partial low = lf_partials_load(g->k, s, to, v_lane, false), high = lf_partials_load(g->k, s, from, v_lane, false);
+    lf_partials_store(g->k, s, to, v_lane, lf_combine(g->k, s, low, high), false);
+}
+
+enum { SPAN_LEVELS = 3 };
+
+// Spans in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter: a sum waits at its level for its
+// partner. Levels are separate variables, not an array, so that all of it stays in registers; one copy of the body is enough.
+static void emit_spans(gpu *g, LLVMValueRef v_first, lf_partials *x, lf_partials level[SPAN_LEVELS + 1][LF_GPU_REDUCTIONS]) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_one = lf_i64_const(k, 1);
+    lf_loop_blocks loop;
+    LLVMValueRef v_step = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, LF_SPANS), v_one, "span");
+    LLVMValueRef v_shift = LLVMBuildTrunc(b, LLVMBuildShl(b, v_step, lf_i64_const(k, 2), ""), k->l_i32, "");
+    LLVMValueRef v_span = LLVMBuildLShr(b, LLVMConstInt(k->l_i32, 0x73516240, false), v_shift, "");
+    v_span = LLVMBuildZExt(b, LLVMBuildAnd(b, v_span, LLVMConstInt(k->l_i32, 7, false), ""), k->l_i64, "span");
+    emit_span(g, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_span, lf_i64_const(k, 10), ""), ""), x);
+    LLVMBasicBlockRef b_done = lf_block(k, "pushed");
+    for (unsigned l = 0; l < SPAN_LEVELS; l++) {
+        LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
+        LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_step, lf_i64_const(k, l), ""), v_one, "");
+        LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v_bit, lf_i64_const(k, 0), ""), b_wait, b_merge);
+        LLVMPositionBuilderAtEnd(b, b_wait);
+        for_lanes(g, move_lane, level[l], x);
+        LLVMBuildBr(b, b_done);
+        LLVMPositionBuilderAtEnd(b, b_merge);
+        for_lanes(g, merge_lane, level[l], x);
+        for_lanes(g, move_lane, x, level[l]);
+    }
+    for_lanes(g, move_lane, level[SPAN_LEVELS], x);
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_done);
+    lf_for_end(k, &loop, LF_HINT_ROLLED);  // eight copies would cost the registers that keep enough threads resident
+}
+
+static void rolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
+    lf_kernel *k = g->k;
+    lf_partials x[LF_GPU_REDUCTIONS], level[SPAN_LEVELS + 1][LF_GPU_REDUCTIONS];
+    for (unsigned i = 0; i < g->n; i++) {
+        x[i] = lf_partials_alloca(k, reduction(g, i), k->lanes, "x");
+        for (unsigned l = 0; l <= SPAN_LEVELS && !is_warp(k); l++) level[l][i] = lf_partials_alloca(k, reduction(g, i), k->lanes, "level");
+    }
+    if (is_warp(k)) emit_span(g, v_first, x);
+    else emit_spans(g, v_first, x, level);
+    for (unsigned i = 0; i < g->n; i++) {
+        lf_partials sums = is_warp(k) ? x[i] : level[SPAN_LEVELS][i];
+        lf_partial lanes[LF_MAX_LANES];
+        for (unsigned lane = 0; lane < k->lanes; lane++) lanes[lane] = lf_partials_load(k, reduction(g, i), sums, lf_i64_const(k, lane), false);
+        out[i] = lf_gpu_fold_warp(k, reduction(g, i), fold_lanes(k, reduction(g, i), lanes));
+    }
+}
+
+// ---- for a row of any length -----------------------------------------------------------------------------------------------------------
+
+void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
+    gpu *g = context;
+    LLVMValueRef v_first = LLVMBuildMul(k->e->builder, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
+    if (lf_gpu_unrolls(g)) lf_gpu_unrolled_chunk(g, v_first, out);
+    else rolled_chunk(g, v_first, out);
+    if (!is_warp(k)) lf_gpu_exchange(g, out);
+}

@@ -1,0 +1,149 @@
+// Partial results from thread to thread of a GPU: shuffles within a warp, shared memory between warps.
+#include "codegen/kernel/gpu.h"
+
+enum { DEFAULT_SHARED = 48 * 1024, FEW_SLOTS = 8 };
+
+static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->stmts[g->ids[i]]; }
+
+// ---- within a warp -----------------------------------------------------------------------------------------------------------------
+
+static LLVMValueRef shuffle_word(lf_kernel *k, LLVMValueRef v_word, unsigned mask) {
+    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), v_word, LLVMConstInt(k->l_i32, mask, false), LLVMConstInt(k->l_i32, 31, false)};
+    return lf_gpu_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
+}
+
+// Any first-class value of up to 64 bits from the lane whose number differs in `mask`.
+static LLVMValueRef shuffle(lf_kernel *k, LLVMValueRef v, unsigned mask) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMTypeRef l_type = LLVMTypeOf(v);
+    LLVMTypeKind kind = LLVMGetTypeKind(l_type);
+    unsigned bits = kind == LLVMFloatTypeKind ? 32 : kind == LLVMDoubleTypeKind ? 64 : LLVMGetIntTypeWidth(l_type);
+    LLVMTypeRef l_bits = LLVMIntTypeInContext(k->e->context, bits);
+    if (kind != LLVMIntegerTypeKind) v = LLVMBuildBitCast(b, v, l_bits, "");
+    if (bits <= 32) {
+        LLVMValueRef v_wide = bits < 32 ? LLVMBuildZExt(b, v, k->l_i32, "") : v;
+        v = shuffle_word(k, v_wide, mask);
+        if (bits < 32) v = LLVMBuildTrunc(b, v, l_bits, "");
+    } else {
+        LLVMValueRef v_low = shuffle_word(k, LLVMBuildTrunc(b, v, k->l_i32, ""), mask);
+        LLVMValueRef v_high = shuffle_word(k, LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, 32), ""), k->l_i32, ""), mask);
+        v = LLVMBuildOr(b, LLVMBuildShl(b, LLVMBuildZExt(b, v_high, k->l_i64, ""), lf_i64_const(k, 32), ""), LLVMBuildZExt(b, v_low, k->l_i64, ""), "");
+    }
+    return kind != LLVMIntegerTypeKind ? LLVMBuildBitCast(b, v, l_type, "") : v;
+}
+
+static lf_partial shuffle_partial(lf_kernel *k, lf_partial p, unsigned mask) {
+    return (lf_partial){{shuffle(k, p.value.re, mask), p.value.im ? shuffle(k, p.value.im, mask) : NULL},
+                        p.v_position ? shuffle(k, p.v_position, mask) : NULL};
+}
+
+lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p) {
+    for (unsigned mask = 1; mask < LF_GPU_WARP; mask *= 2) p = lf_combine(k, reduce, p, shuffle_partial(k, p, mask));
+    return p;
+}
+
+// ---- between warps -----------------------------------------------------------------------------------------------------------------
+
+LLVMValueRef lf_gpu_shared_memory(lf_kernel *k, unsigned bytes) {
+    LLVMTypeRef l_array = LLVMArrayType2(LLVMInt8TypeInContext(k->e->context), bytes);
+    LLVMValueRef v = LLVMAddGlobalInAddressSpace(k->e->module, l_array, "shared", 3);
+    LLVMSetInitializer(v, LLVMGetUndef(l_array));
+    LLVMSetLinkage(v, LLVMInternalLinkage);
+    LLVMSetAlignment(v, 16);
+    return v;
+}
+
+static unsigned most_reductions(const lf_kernel *k) {
+    unsigned most = 0;
+    for (unsigned pass = 0; pass < k->loop->passes; pass++) {
+        lf_stmt_id ids[LF_GPU_REDUCTIONS];
+        unsigned n = lf_pass_reductions(k, pass, ids, LF_GPU_REDUCTIONS);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out) {
+    lf_kernel *k = g->k;
+    g->most = most_reductions(k);
+    g->slots = slots;
+    out->shared_bytes = buffers * g->most * slots * LF_GPU_SLOT;
+    if (!out->shared_bytes) return NULL;
+    if (out->shared_bytes > DEFAULT_SHARED)
+        return lf_error(k->l->allocator, LF_UNSUPPORTED, "kernel %s: %u reductions in one pass need %u bytes of shared memory, %d are possible",
+                        k->loop->name, g->most, out->shared_bytes, (int)DEFAULT_SHARED);
+    g->v_shared = lf_gpu_shared_memory(k, out->shared_bytes);
+    return NULL;
+}
+
+LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * LF_GPU_SLOT + offset;
+    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, LF_GPU_SLOT), ""), lf_i64_const(k, first), "");
+    return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), g->v_shared, &v_at, 1, "");
+}
+
+void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
+    lf_if_blocks first;
+    lf_if_begin(k, &first, LLVMBuildICmp(b, LLVMIntEQ, v_lane, lf_i64_const(k, 0), ""), "leader");
+    for (unsigned i = 0; i < g->n; i++) {
+        lf_emit_store(k->e, reduction(g, i)->compute, p[i].value, lf_gpu_shared_slot(g, v_slot, i, 0));
+        if (p[i].v_position) LLVMBuildStore(b, p[i].v_position, lf_gpu_shared_slot(g, v_slot, i, 16));
+    }
+    lf_if_end(k, &first);
+}
+
+static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
+    lf_kernel *k = g->k;
+    lf_partial p = {lf_emit_load(k->e, reduction(g, i)->compute, lf_gpu_shared_slot(g, v_slot, i, 0)), NULL};
+    if (lf_has_position(reduction(g, i))) p.v_position = LLVMBuildLoad2(k->e->builder, k->l_i64, lf_gpu_shared_slot(g, v_slot, i, 16), "");
+    return p;
+}
+
+static lf_partial fold_pairs(gpu *g, unsigned i, lf_partial *all, unsigned n) {
+    for (unsigned width = n; width > 1; width /= 2)
+        for (unsigned w = 0; w < width / 2; w++) all[w] = lf_combine(g->k, reduction(g, i), all[2 * w], all[2 * w + 1]);
+    return all[0];
+}
+
+// Pairwise over the bits of the slot's number, lowest first. A few are folded by every thread for itself; of more, each lane of a warp
+// takes a share.
+void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    if (g->slots <= FEW_SLOTS && !v_count) {
+        for (unsigned i = 0; i < g->n; i++) {
+            lf_partial all[FEW_SLOTS];
+            for (unsigned w = 0; w < g->slots; w++) all[w] = load_slot(g, i, lf_i64_const(k, w));
+            out[i] = fold_pairs(g, i, all, g->slots);
+        }
+        return;
+    }
+    enum { MOST_SHARE = 4 };
+    unsigned share = (g->slots + LF_GPU_WARP - 1) / LF_GPU_WARP;  // slots are a power of two, at most 128
+    LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
+    LLVMValueRef v_first = LLVMBuildMul(b, v_lane, lf_i64_const(k, share), "");
+    if (!v_count) v_count = lf_i64_const(k, g->slots);
+    for (unsigned i = 0; i < g->n; i++) {
+        lf_partial all[MOST_SHARE];
+        for (unsigned w = 0; w < share; w++) {
+            LLVMValueRef v_slot = LLVMBuildAdd(b, v_first, lf_i64_const(k, w), "");
+            LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_slot, v_count, "");
+            v_slot = LLVMBuildSelect(b, v_there, v_slot, lf_i64_const(k, 0), "");
+            all[w] = lf_partial_select(k, reduction(g, i), v_there, load_slot(g, i, v_slot), lf_neutral(k, reduction(g, i)));
+        }
+        out[i] = lf_gpu_fold_warp(k, reduction(g, i), fold_pairs(g, i, all, share));
+    }
+}
+
+void lf_gpu_exchange(gpu *g, lf_partial *p) {
+    lf_kernel *k = g->k;
+    lf_gpu_barrier(k);  // the results of the last exchange have been read
+    lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, g->v_thread, lf_i64_const(k, 5), "warp"), p);
+    lf_gpu_barrier(k);
+    lf_gpu_fold_slots(g, NULL, p);
+}
