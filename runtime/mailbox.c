@@ -126,21 +126,24 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-lf_status lf_mailbox_wait(const lf_mailbox *box, const lf_allocator *a, uint64_t timeout_ns) {
+bool lf_mailbox_await(const lf_mailbox *box, uint64_t timeout_ns) {
     for (int i = 0; i < SPINS; i++) {
-        if (lf_mailbox_ready(box)) return NULL;
+        if (lf_mailbox_ready(box)) return true;
         if (!timeout_ns) break;
         lf_cpu_relax();
     }
     uint64_t start = now_ns();
     for (int i = 0; !lf_mailbox_ready(box); i++) {
-        uint64_t waited = now_ns() - start;
-        if (timeout_ns != UINT64_MAX && waited >= timeout_ns)
-            return lf_error(a, LF_TIMEOUT, "no value from the device within %llu ns", (unsigned long long)timeout_ns);
+        if (timeout_ns != UINT64_MAX && now_ns() - start >= timeout_ns) return false;
         if (i < YIELDS)
             sched_yield();
         else
             nanosleep(&(struct timespec){0, SLEEP_NS}, NULL);
     }
-    return NULL;
+    return true;
+}
+
+lf_status lf_mailbox_wait(const lf_mailbox *box, const lf_allocator *a, uint64_t timeout_ns) {
+    if (lf_mailbox_await(box, timeout_ns)) return NULL;
+    return lf_error(a, LF_TIMEOUT, "no value from the device within %llu ns", (unsigned long long)timeout_ns);
 }

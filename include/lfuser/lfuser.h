@@ -300,6 +300,24 @@ LFUSER_API lfuser_status lfuser_run(lfuser_executable *executable, lfuser_stream
                                     size_t n_arguments, lfuser_output *outputs, size_t n_outputs,
                                     lfuser_completion **out_completion) LFUSER_MUST_USE;
 
+typedef struct lfuser_run_options {
+    size_t size;
+    // Device memory for intermediate values, aligned to 256 bytes, in use until the stream has passed the run; NULL: from the device's
+    // stream-ordered pool. lfuser_infer says how many bytes a run needs. Later stages of a program with sync points use the pool.
+    void *workspace;
+    uint64_t workspace_bytes;
+    // Asked for a buffer for every tensor output that has neither `tensor` nor `into`, when its extents are known; what it returns is
+    // put into outputs[i].tensor and treated as if given there (it stays the caller's, also when the run fails). NULL is out of
+    // memory. On the calling thread, which must not use this executable or stream meanwhile.
+    void *self;
+    lfuser_tensor *(*output_buffer)(void *self, size_t output, lfuser_dtype dtype, uint32_t rank, const int64_t *shape);
+} lfuser_run_options;
+
+// lfuser_run with options (NULL: none). Since 0.1.
+LFUSER_API lfuser_status lfuser_run_with(lfuser_executable *executable, lfuser_stream *stream, const lfuser_argument *arguments,
+                                         size_t n_arguments, lfuser_output *outputs, size_t n_outputs,
+                                         const lfuser_run_options *options, lfuser_completion **out_completion) LFUSER_MUST_USE;
+
 // Output extents, dtypes and host scalars alone: runs the host code and nothing else; needs no device memory. For tensors, `shapes`
 // (n_outputs arrays, may be NULL) receives the extents. What a later stage of a program with sync points would know is left out:
 // extents -1, values 0; the workspace is the first stage's. Since 0.1.
@@ -332,13 +350,24 @@ LFUSER_API bool lfuser_pending_ready(const lfuser_pending *pending);
 // Waits for this value alone, at most timeout_ns (0: do not wait, UINT64_MAX: for ever). LFUSER_NOT_READY, LFUSER_TIMEOUT.
 LFUSER_API lfuser_status lfuser_pending_get(lfuser_pending *pending, uint64_t timeout_ns, lfuser_scalar *out_value) LFUSER_MUST_USE;
 LFUSER_API void lfuser_pending_release(lfuser_pending *pending);
+// Calls fn(arg) once, when the value has arrived (or the device has failed: then getting it says so). It runs on a thread of the
+// library, one a context, which is started with the first callback: callbacks wait for one another. fn may call this library, but
+// not destroy the context. Callbacks that were not called before the context is destroyed never are. The pending scalar may be
+// released meanwhile. Since 0.1.
+LFUSER_API lfuser_status lfuser_pending_callback(lfuser_pending *pending, void (*fn)(void *arg), void *arg) LFUSER_MUST_USE;
+// Of a run that was captured into a graph: forgets the value that has arrived, so that `ready` and `get` are about the next replay.
+// No other thread may be asking. Release such a scalar when the graph is gone. Since 0.1.
+LFUSER_API void lfuser_pending_rearm(lfuser_pending *pending);
 
 // ---- Completion ------------------------------------------------------------------------------------------------------------------
 
 // How a run ended: NULL (fine), LFUSER_NOT_READY, or the first error that the device met: an index out of range (with the op), a
 // failed launch. An error that nobody asks for goes to the log, and fails the next run of that executable. Since 0.1.
+// Any thread. The completion of a run that was captured into a graph never waits: it says what replays have met so far.
 LFUSER_API lfuser_status lfuser_completion_query(lfuser_completion *completion) LFUSER_MUST_USE;
 LFUSER_API lfuser_status lfuser_completion_wait(lfuser_completion *completion, uint64_t timeout_ns) LFUSER_MUST_USE;
+// Calls fn(arg) once, when the run is over; as lfuser_pending_callback. It does not count as asking for the error. Since 0.1.
+LFUSER_API lfuser_status lfuser_completion_callback(lfuser_completion *completion, void (*fn)(void *arg), void *arg) LFUSER_MUST_USE;
 LFUSER_API void lfuser_completion_release(lfuser_completion *completion);
 
 // ---- Text of every stage ---------------------------------------------------------------------------------------------------------

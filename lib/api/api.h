@@ -1,6 +1,7 @@
 // What stands behind the public handles. Private to lib/api.
 #ifndef LF_API_API_H
 #define LF_API_API_H
+#include "api/spares.h"
 #include "base/dylib.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -14,6 +15,7 @@
 #include <pthread.h>
 
 typedef _Atomic uint32_t lf_count;       // references
+typedef struct lf_watcher lf_watcher;
 
 struct lfuser_context {
     lf_allocator allocator;              // a copy; everything allocates through &allocator
@@ -24,6 +26,7 @@ struct lfuser_context {
     lf_dylib *codegen_lib;               // opened by lf_context_codegen; never unloaded
     const lf_codegen_table *codegen;     // NULL until then
     lf_codegen *generator;
+    lf_watcher *watcher;                 // owned; started by the first callback
 };
 
 struct lfuser_device {
@@ -33,6 +36,9 @@ struct lfuser_device {
     lf_mailbox_pool *mailboxes;          // slots of pending scalars and completions
     pthread_mutex_t lock;                // guards orphans
     LF_VEC(lf_mailbox) orphans;          // released before the device wrote them
+    _Atomic uint32_t n_orphans;
+    lf_event *health;                    // owned; never recorded: asking it says whether the device still works
+    lf_spares spare_pendings, spare_completions, spare_tensors;
     _Atomic uint64_t compiles;
     lf_count references;                 // streams, executables and tensors keep it alive past lfuser_device_close
 };
@@ -73,10 +79,10 @@ typedef struct lf_frame {
     uint64_t *slots;                     // abi.n_slots
     uint64_t *args;                      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
     lf_planned *planned;                 // abi.n_launches
-    lf_mailbox *boxes;                   // one an output, while its run is prepared, then one a fetch
+    lf_mailbox *boxes;                   // abi.n_fetches
 } lf_frame;
 
-enum { LF_FRAMES = 16 };
+enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8 };
 
 struct lfuser_executable {
     lfuser_context *context;
@@ -93,25 +99,38 @@ struct lfuser_executable {
     lfuser_stream *constant_stream;      // they were allocated on it
     pthread_mutex_t lock;                // compiles, and what follows
     LF_VEC(lfuser_stream *) streams;     // that runs used; retained
-    LF_VEC(lfuser_completion *) unread;  // completions that may carry an error nobody asked for
-    _Atomic(lfuser_stream *) last_stream;
+    _Atomic(lfuser_stream *) known_streams[LF_KNOWN_STREAMS];   // some of `streams`, looked at without the lock
+    lf_spares unread;                    // completions that may carry an error nobody asked for
+    LF_VEC(lfuser_completion *) more_unread, captured;          // the same, under the lock; captured: to the end
+    _Atomic uint32_t n_more;             // in both
+    lf_count references;                 // the caller, and completions: they need the program's names
 };
 
 struct lfuser_pending {
     lfuser_device *device;               // retained
     lf_mailbox box;
     lf_dtype dtype;
+    bool captured;                       // by a graph, which may write the slot again and again
+    lf_count references;                 // the caller, and callbacks
 };
 
 struct lfuser_completion {
-    lfuser_context *context;
-    lfuser_device *device;               // retained
+    lfuser_executable *executable;       // retained
+    lfuser_device *device;               // retained; NULL: there was no device work
     lf_event *event;                     // owned
     lf_mailbox box;                      // value[0]: number of the op whose index was out of range
-    lf_program *program;                 // borrowed from the executable
+    bool captured;                       // nothing was recorded: the run is part of a graph
     _Atomic bool read;                   // the caller has seen its error
-    lf_count references;                 // the caller, and the executable's list
+    lf_count references;                 // the caller, callbacks, and the executable's list
 };
+
+// Something that a callback waits for: one of the two, retained.
+typedef struct lf_watch {
+    lfuser_pending *pending;
+    lfuser_completion *completion;
+    void (*fn)(void *arg);
+    void *arg;
+} lf_watch;
 
 static inline lfuser_status lf_public(lf_status s) { return (lfuser_status)s; }
 static inline lf_status lf_private(lfuser_status s) { return (lf_status)s; }
@@ -131,6 +150,9 @@ lf_status lf_device_take_mailbox(lfuser_device *d, lf_mailbox *out_box) LF_MUST_
 // Gives it back, now or when the device has written to it.
 void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written);
 
+// Whether the device still works: its sticky error, if there is one.
+lf_status lf_device_health(lfuser_device *d) LF_MUST_USE;
+
 // tensor.c: a row-major device buffer of this shape as a managed tensor, freed in the order of the stream.
 lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t rank, const int64_t *shape, lfuser_managed_tensor **out_tensor) LF_MUST_USE;
 lf_dtype lf_tensor_dtype(const lfuser_tensor *t);    // LF_NO_DTYPE when it has none of ours
@@ -147,9 +169,21 @@ lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_ab
                                 lf_variant **out_variant) LF_MUST_USE;
 lf_frame *lf_frame_take(lfuser_executable *e);       // NULL: out of memory
 void lf_frame_give(lfuser_executable *e, lf_frame *f);
+void lf_executable_retain(lfuser_executable *e);
+void lf_executable_release(lfuser_executable *e);
 lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) LF_MUST_USE;
 
+// pending.c
+lf_status lf_pending_create(lfuser_device *d, lf_dtype dtype, bool captured, lfuser_pending **out_pending) LF_MUST_USE;
+void lf_pending_release(lfuser_pending *p, bool written);   // written: nothing that could write to it is under way
+
+// watch.c
+lf_status lf_watch_add(lfuser_context *c, lf_watch watch) LF_MUST_USE;
+void lf_watcher_stop(lf_watcher *w);                 // callbacks that have not been called yet never are
+
 // completion.c
+bool lf_completion_is_over(const lfuser_completion *c);
+void lf_completions_free(lfuser_device *d);          // spare ones
 lf_status lf_completion_create(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;
 lf_status lf_completion_create_done(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;   // no device work
 lf_status lf_executable_keep_unread(lfuser_executable *e, lfuser_completion *c) LF_MUST_USE;

@@ -33,6 +33,7 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
 
 void lfuser_context_destroy(lfuser_context *c) {
     if (!c) return;
+    lf_watcher_stop(c->watcher);
     if (c->generator) c->codegen->destroy(c->generator);
     lf_dylib_close(c->codegen_lib, false);  // LLVM does not take being unloaded
     pthread_mutex_destroy(&c->lock);

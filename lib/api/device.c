@@ -40,6 +40,7 @@ lfuser_status lfuser_device_open(lfuser_context *c, const char *name, lfuser_dev
     lf_status s = open_device(c, name, &d->device);
     if (!s) s = lf_target_parse(&c->allocator, d->device->info.target, &d->target);
     if (!s) s = lf_mailbox_pool_create(d->device, &d->mailboxes);
+    if (!s) s = d->device->ops->event_create(d->device, &d->health);
     if (s) {
         lf_device_release(d);
         return lf_public(s);
@@ -55,11 +56,17 @@ void lf_device_retain(lfuser_device *d) {
 void lf_device_release(lfuser_device *d) {
     if (!d || atomic_fetch_sub(&d->references, 1) != 1) return;
     lf_vec_finish(&d->orphans);
+    lf_completions_free(d);
+    for (void *spare; (spare = lf_spares_take(&d->spare_pendings)) || (spare = lf_spares_take(&d->spare_tensors));)
+        lf_free(&d->context->allocator, spare);
+    if (d->health) d->device->ops->event_destroy(d->health);
     if (d->mailboxes) lf_mailbox_pool_destroy(d->mailboxes);
     if (d->device) d->device->ops->destroy(d->device);
     pthread_mutex_destroy(&d->lock);
     lf_free(&d->context->allocator, d);
 }
+
+lf_status lf_device_health(lfuser_device *d) { return d->device->ops->event_query(d->health); }
 
 void lfuser_device_close(lfuser_device *d) { lf_device_release(d); }
 const char *lfuser_device_description(const lfuser_device *d) { return d->device->info.description; }
@@ -81,14 +88,19 @@ lfuser_status lfuser_device_stats(const lfuser_device *d, lfuser_stats *out) {
 
 // ---- mailboxes -------------------------------------------------------------------------------------------------------------------
 
-lf_status lf_device_take_mailbox(lfuser_device *d, lf_mailbox *out_box) {
+static void take_back_orphans(lfuser_device *d) {
     pthread_mutex_lock(&d->lock);
     for (size_t i = 0; i < d->orphans.count;) {
         if (!lf_mailbox_ready(&d->orphans.data[i])) { i++; continue; }
         lf_mailbox_give(d->mailboxes, &d->orphans.data[i]);
         d->orphans.data[i] = d->orphans.data[--d->orphans.count];
     }
+    atomic_store_explicit(&d->n_orphans, (uint32_t)d->orphans.count, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
+}
+
+lf_status lf_device_take_mailbox(lfuser_device *d, lf_mailbox *out_box) {
+    if (atomic_load_explicit(&d->n_orphans, memory_order_relaxed)) take_back_orphans(d);
     return lf_mailbox_take(d->mailboxes, out_box);
 }
 
@@ -100,6 +112,7 @@ void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written) {
     }
     pthread_mutex_lock(&d->lock);
     bool kept = lf_vec_push(&d->orphans, *box);
+    atomic_store_explicit(&d->n_orphans, (uint32_t)d->orphans.count, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
     (void)kept;  // without memory the slot is lost, never handed out too early
 }

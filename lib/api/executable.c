@@ -19,7 +19,7 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     }
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
-    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_outputs + abi->n_fetches + 1u) * sizeof(lf_mailbox));
+    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_fetches + 1u) * sizeof(lf_mailbox));
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);
     f->args = f->slots + abi->n_slots + 1;
@@ -107,8 +107,15 @@ lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_ab
 
 // ---- streams that runs used --------------------------------------------------------------------------------------------------------
 
+// A stream in one of these places stays known as long as the executable, so a stale look does no harm.
+static bool is_known(lfuser_executable *e, const lfuser_stream *s) {
+    for (unsigned i = 0; i < LF_KNOWN_STREAMS; i++)
+        if (atomic_load_explicit(&e->known_streams[i], memory_order_relaxed) == s) return true;
+    return false;
+}
+
 lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) {
-    if (atomic_load_explicit(&e->last_stream, memory_order_relaxed) == s) return NULL;
+    if (is_known(e, s)) return NULL;
     pthread_mutex_lock(&e->lock);
     bool known = false, pushed = true;
     for (size_t i = 0; i < e->streams.count; i++) known |= e->streams.data[i] == s;
@@ -116,7 +123,11 @@ lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) {
         pushed = lf_vec_push(&e->streams, s);
         if (pushed) lf_stream_retain(s);
     }
-    if (pushed) atomic_store_explicit(&e->last_stream, s, memory_order_relaxed);
+    if (pushed) {  // the oldest makes room
+        for (unsigned i = LF_KNOWN_STREAMS - 1; i > 0; i--)
+            atomic_store_explicit(&e->known_streams[i], atomic_load_explicit(&e->known_streams[i - 1], memory_order_relaxed), memory_order_relaxed);
+        atomic_store_explicit(&e->known_streams[0], s, memory_order_relaxed);
+    }
     pthread_mutex_unlock(&e->lock);
     return pushed ? NULL : lf_out_of_memory();
 }
@@ -177,7 +188,9 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     lf_device_retain(device);
     pthread_mutex_init(&e->lock, NULL);
     lf_vec_init(&e->streams, &e->context->allocator);
-    lf_vec_init(&e->unread, &e->context->allocator);
+    lf_vec_init(&e->more_unread, &e->context->allocator);
+    lf_vec_init(&e->captured, &e->context->allocator);
+    e->references = 1;
     lf_fpstate fp = lf_fp_enter();  // the compiler folds constants
     lf_status s = build(e);
     lf_fp_leave(fp);
@@ -210,12 +223,18 @@ void lfuser_executable_destroy(lfuser_executable *e) {
     for (unsigned i = 0; i < LF_FRAMES; i++) free_frame(e, atomic_load(&e->frames[i]));
     if (e->codegen) e->codegen->release(e->generator, &e->host);
     lf_free(&e->context->allocator, e->kernels);
-    lf_program_destroy(e->program);
     lf_vec_finish(&e->streams);
-    lf_vec_finish(&e->unread);
     pthread_mutex_destroy(&e->lock);
-    lf_fusion_release(e->fusion);
     lf_device_release(e->device);
+    lf_executable_release(e);
+}
+
+void lf_executable_retain(lfuser_executable *e) { atomic_fetch_add(&e->references, 1); }
+
+void lf_executable_release(lfuser_executable *e) {
+    if (!e || atomic_fetch_sub(&e->references, 1) != 1) return;
+    lf_program_destroy(e->program);
+    lf_fusion_release(e->fusion);
     lf_free(&e->context->allocator, e);
 }
 

@@ -46,9 +46,8 @@ static lf_status bad_output(const lf_run *r, uint32_t i, const char *what) {
     return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): %s", r->abi->name, i, name ? name : "?", what);
 }
 
-static lf_status given_output(lf_run *r, uint32_t i) {
+static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     const lfuser_abi_output *o = &r->abi->outputs[i];
-    const lfuser_tensor *t = r->outputs[i].tensor;
     uint64_t *slot = &r->frame->slots[o->slot];
     if (t->rank != o->rank || lf_tensor_dtype(t) != (lf_dtype)o->dtype)
         return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): the buffer is %s of rank %d, the output %s of rank %u", r->abi->name, i,
@@ -107,13 +106,24 @@ static lf_status check_overlaps(const lf_run *r, uint32_t i) {
     return NULL;
 }
 
+// From the caller's own allocator.
+static lf_status ask_for_buffer(lf_run *r, uint32_t i) {
+    const lfuser_abi_output *o = &r->abi->outputs[i];
+    if (!r->options.output_buffer) return NULL;
+    int64_t shape[LF_MAX_RANK];
+    memcpy(shape, &r->frame->slots[o->slot + 1], o->rank * sizeof *shape);
+    r->outputs[i].tensor = r->options.output_buffer(r->options.self, i, (lfuser_dtype)o->dtype, o->rank, shape);
+    return r->outputs[i].tensor ? NULL : lf_error(r->a, LF_OUT_OF_MEMORY, "@%s: the caller's allocator gave no buffer for output %u", r->abi->name, i);
+}
+
 lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         const lfuser_abi_output *o = &r->abi->outputs[i];
         if (o->kind != LFUSER_ABI_TENSOR || o->stage != stage) continue;
         bool into = o->into != LFUSER_ABI_NONE;
+        if (!into && !r->outputs[i].tensor) LF_TRY(ask_for_buffer(r, i));
         if (!into && !r->outputs[i].tensor) continue;
-        LF_TRY(into ? output_into(r, i) : given_output(r, i));
+        LF_TRY(into ? output_into(r, i) : given_output(r, i, r->outputs[i].tensor));
         LF_TRY(check_overlaps(r, i));
     }
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
@@ -121,13 +131,8 @@ lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
         uint64_t *slot = &r->frame->slots[o->slot];
         if (o->stage != stage) continue;
         if (o->kind == LFUSER_ABI_PENDING) {
-            LF_TRY(lf_device_take_mailbox(r->e->device, &r->frame->boxes[i]));
-            slot[0] = (uint64_t)(uintptr_t)r->frame->boxes[i].device_slot;
-            lfuser_pending *p = lf_alloc_zero(r->a, sizeof *p);
-            if (!p) return lf_out_of_memory();
-            *p = (lfuser_pending){r->e->device, r->frame->boxes[i], (lf_dtype)o->dtype};
-            lf_device_retain(r->e->device);
-            r->outputs[i].pending = p;
+            LF_TRY(lf_pending_create(r->e->device, (lf_dtype)o->dtype, r->capturing, &r->outputs[i].pending));
+            slot[0] = (uint64_t)(uintptr_t)r->outputs[i].pending->box.device_slot;
         } else if (o->kind == LFUSER_ABI_TENSOR && o->into == LFUSER_ABI_NONE && !r->outputs[i].tensor) {
             LF_TRY(lf_tensor_allocate(r->stream, (lf_dtype)o->dtype, o->rank, (const int64_t *)&slot[1], &r->outputs[i].allocated));
             const lfuser_tensor *t = &r->outputs[i].allocated->tensor;
@@ -156,11 +161,8 @@ void lf_run_withdraw_outputs(const lf_run *r) {
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         lfuser_output *out = &r->outputs[i];
         if (out->allocated) out->allocated->deleter(out->allocated);
-        if (out->pending) {
-            lf_device_give_mailbox(r->e->device, &out->pending->box, true);  // nothing was launched that could write it
-            out->pending->box.slot = NULL;
-            lfuser_pending_release(out->pending);
-        }
+        if (out->pending) out->pending->captured = r->capturing;  // false again when nothing of the run got into the graph
+        lf_pending_release(out->pending, !r->capturing);
         out->allocated = NULL;
         out->pending = NULL;
     }

@@ -77,17 +77,13 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
 
 // ---- stages ------------------------------------------------------------------------------------------------------------------------
 
-enum { LOOK_AT_STREAM_NS = 1000000 };
-
-static lf_mailbox *fetch_boxes(const lf_run *r) { return r->frame->boxes + r->abi->n_outputs; }
+enum { LOOK_AT_STREAM_NS = 1000000, WORKSPACE_ALIGNMENT = 256 };
 
 // Waits for the value, not for the stream; but when the stream is done, or broken, it will never come.
 static lf_status await_value(const lf_run *r, const lf_mailbox *box) {
     for (;;) {
-        lf_status s = lf_mailbox_wait(box, r->a, LOOK_AT_STREAM_NS);
-        if (lf_status_code(s) != LF_TIMEOUT) return s;
-        lf_status_destroy(s);
-        s = r->device->ops->stream_query(r->stream->stream);
+        if (lf_mailbox_await(box, LOOK_AT_STREAM_NS)) return NULL;
+        lf_status s = r->device->ops->stream_query(r->stream->stream);
         if (lf_status_code(s) == LF_NOT_READY) {
             lf_status_destroy(s);
             continue;
@@ -101,7 +97,7 @@ static lf_status fetch_all(lf_run *r, const lfuser_abi_stage *stage) {
     atomic_fetch_add_explicit(&r->device->stats.syncs, 1, memory_order_relaxed);
     for (uint32_t i = stage->first_fetch; i < stage->first_fetch + stage->n_fetches; i++) {
         const lfuser_abi_fetch *fetch = &r->abi->fetches[i];
-        lf_mailbox *box = &fetch_boxes(r)[i];
+        lf_mailbox *box = &r->frame->boxes[i];
         uint64_t words[2] = {0, 0};
         LF_TRY(await_value(r, box));
         lf_mailbox_read(box, words);
@@ -117,6 +113,17 @@ static lf_status infer(lf_run *r, uint32_t stage) {
     return failed < 0 ? NULL : failed_check(r, failed);
 }
 
+static lf_status given_workspace(const lf_run *r, uint64_t bytes, void **out_workspace) {
+    *out_workspace = r->options.workspace;
+    if (r->options.workspace_bytes < bytes)
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the workspace has %llu bytes, this run needs %llu", r->abi->name,
+                        (unsigned long long)r->options.workspace_bytes, (unsigned long long)bytes);
+    if ((uintptr_t)r->options.workspace % WORKSPACE_ALIGNMENT)
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the workspace at %p is not aligned to %d bytes", r->abi->name, r->options.workspace,
+                        (int)WORKSPACE_ALIGNMENT);
+    return NULL;
+}
+
 // Where the host needs scalars of the device (stage > 0) it waits for those first.
 static lf_status run_stage(lf_run *r, uint32_t number) {
     const lfuser_abi_stage *stage = &r->abi->stages[number];
@@ -128,46 +135,66 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
     }
     LF_TRY(lf_run_prepare_outputs(r, number));
     bytes = slots[stage->workspace_bytes_slot];
-    if (bytes) LF_TRY(r->device->ops->memory_alloc(r->stream->stream, bytes, &workspace));
+    if (!number && r->options.workspace) LF_TRY(given_workspace(r, bytes, &workspace));
+    else if (bytes) LF_TRY(r->device->ops->memory_alloc(r->stream->stream, bytes, &workspace));
     slots[stage->workspace_slot] = (uint64_t)(uintptr_t)workspace;
     r->n_workspaces = number + 1;
     const lfuser_abi_stage *next = number + 1 < r->abi->n_stages ? stage + 1 : NULL;
     for (uint32_t i = next ? next->first_fetch : 0; next && i < next->first_fetch + next->n_fetches; i++) {
-        LF_TRY(lf_device_take_mailbox(r->e->device, &fetch_boxes(r)[i]));
-        slots[r->abi->fetches[i].box_slot] = (uint64_t)(uintptr_t)fetch_boxes(r)[i].device_slot;
+        LF_TRY(lf_device_take_mailbox(r->e->device, &r->frame->boxes[i]));
+        slots[r->abi->fetches[i].box_slot] = (uint64_t)(uintptr_t)r->frame->boxes[i].device_slot;
     }
     r->e->host.stages[number].bind(slots);
     LF_TRY(plan_launches(r, stage));
     return launch_stage(r, stage);
 }
 
+// While its stream is captured into a graph, a run becomes part of that: nothing can be waited for, and whatever its kernels write to
+// is theirs as long as the graph may be replayed.
+static bool look_for_capture(const lf_run *r, bool completes) {
+    bool matters = completes || r->abi->n_stages > 1;
+    for (uint32_t i = 0; i < r->abi->n_outputs && !matters; i++) matters = r->abi->outputs[i].kind == LFUSER_ABI_PENDING;
+    return matters && r->device->ops->stream_capturing(r->stream->stream);
+}
+
 static lf_status run_stages(lf_run *r, bool wants_completion) {
     const lf_device_ops *ops = r->device->ops;
     uint64_t *slots = r->frame->slots;
-    if (r->abi->n_stages > 1 && ops->stream_capturing(r->stream->stream))
+    bool can_err = r->abi->error_slot != LFUSER_ABI_NONE, completes = can_err || wants_completion;
+    r->capturing = look_for_capture(r, completes);
+    if (r->abi->n_stages > 1 && r->capturing)
         return lf_error(r->a, LF_CAPTURE_ERROR, "@%s has sync points: the host would wait for work that is only being captured", r->abi->name);
     LF_TRY(lf_executable_note_stream(r->e, r->stream));
     for (uint32_t i = 0; i < r->abi->n_constants; i++) slots[r->abi->constants[i].slot] = (uint64_t)(uintptr_t)r->e->constants[i];
-    bool can_err = r->abi->error_slot != LFUSER_ABI_NONE;
-    if (can_err || wants_completion) LF_TRY(lf_completion_create(r->e, &r->completion));
+    if (completes) LF_TRY(lf_completion_create(r->e, &r->completion));
+    if (completes) r->completion->captured = r->capturing;
     if (can_err) slots[r->abi->error_slot] = (uint64_t)(uintptr_t)r->completion->box.device_slot + offsetof(lf_mailbox_slot, value);
     for (uint32_t i = 0; i < r->abi->n_stages; i++) LF_TRY(run_stage(r, i));
-    if (r->completion) LF_TRY(ops->event_record(r->completion->event, r->stream->stream));
+    if (completes && !r->capturing) LF_TRY(ops->event_record(r->completion->event, r->stream->stream));
     return can_err ? lf_executable_keep_unread(r->e, r->completion) : NULL;
 }
 
 static void free_workspaces(const lf_run *r) {
-    for (uint32_t i = 0; i < r->n_workspaces; i++)
+    for (uint32_t i = r->options.workspace != NULL; i < r->n_workspaces; i++)
         r->device->ops->memory_free(r->stream->stream, (void *)(uintptr_t)r->frame->slots[r->abi->stages[i].workspace_slot]);
 }
 
 static lf_status run_device(lf_run *r, bool wants_completion) {
     lf_status s = run_stages(r, wants_completion);
-    if (s && r->launched)  // some kernels may be under way: whatever they write to must outlive them
+    if (s && r->launched && !r->capturing)  // some kernels may be under way: whatever they write to must outlive them
         lf_status_destroy(r->device->ops->stream_synchronize(r->stream->stream));
-    for (uint32_t i = 0; s && i < r->abi->n_fetches; i++) lf_mailbox_give(r->e->device->mailboxes, &fetch_boxes(r)[i]);
+    for (uint32_t i = 0; s && i < r->abi->n_fetches; i++) lf_mailbox_give(r->e->device->mailboxes, &r->frame->boxes[i]);
+    if (s && !r->launched) r->capturing = false;  // nothing of it is in the graph
+    if (s && r->completion) r->completion->captured = r->capturing;
     free_workspaces(r);
     return s;
+}
+
+static lf_status wrong_stream(const lf_run *r) {
+    const lf_device *d = r->stream->device->device;
+    if (!r->device) return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s was compiled for no device, the stream is of %s:%d", r->abi->name, d->ops->name, d->ordinal);
+    return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the stream is of %s:%d, the program was compiled for %s:%d%s", r->abi->name, d->ops->name,
+                    d->ordinal, r->device->ops->name, r->device->ordinal, d->ordinal == r->device->ordinal && d->type == r->device->type ? ", opened another time" : "");
 }
 
 static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
@@ -183,16 +210,18 @@ static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
     return infer(r, 0);
 }
 
-lfuser_status lfuser_run(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments, size_t n_arguments,
-                         lfuser_output *outputs, size_t n_outputs, lfuser_completion **out_completion) {
+lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments, size_t n_arguments,
+                              lfuser_output *outputs, size_t n_outputs, const lfuser_run_options *options,
+                              lfuser_completion **out_completion) {
     if (out_completion) *out_completion = NULL;
     if (!e) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_run: executable is NULL"));
     lf_run r = {.e = e, .abi = &e->program->abi, .a = &e->context->allocator, .device = e->device ? e->device->device : NULL,
-             .stream = stream, .arguments = arguments, .outputs = outputs};
+                .stream = stream, .arguments = arguments, .outputs = outputs};
+    if (options) memcpy(&r.options, options, options->size < sizeof r.options ? options->size : sizeof r.options);
     bool device_work = r.abi->n_launches != 0 || (out_completion && e->device && stream);
     if (device_work && (!stream || stream->device->device != r.device))
-        return lf_public(lf_error(r.a, LF_INVALID_ARGUMENT, "@%s: %s", r.abi->name,
-                                  stream ? "the stream is of another device than the executable" : "the program has device work and needs a stream"));
+        return lf_public(stream ? wrong_stream(&r)
+                                : lf_error(r.a, LF_INVALID_ARGUMENT, "@%s: the program has device work and needs a stream", r.abi->name));
     if (r.abi->error_slot != LFUSER_ABI_NONE) {
         lf_status earlier = lf_executable_check_unread(e);
         if (earlier) return lf_public(earlier);
@@ -210,6 +239,11 @@ lfuser_status lfuser_run(lfuser_executable *e, lfuser_stream *stream, const lfus
     if (s || !out_completion) lfuser_completion_release(r.completion);
     else *out_completion = r.completion;
     return lf_public(s);
+}
+
+lfuser_status lfuser_run(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments, size_t n_arguments,
+                         lfuser_output *outputs, size_t n_outputs, lfuser_completion **out_completion) {
+    return lfuser_run_with(e, stream, arguments, n_arguments, outputs, n_outputs, NULL, out_completion);
 }
 
 lfuser_status lfuser_infer(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments, lfuser_output *outputs, size_t n_outputs,

@@ -12,6 +12,8 @@ typedef struct lf_run {
     const lfuser_argument *arguments;
     lfuser_output *outputs;
     lf_frame *frame;
+    lfuser_run_options options;           // zero where not given
+    bool capturing;                       // found out where it matters
     uint32_t n_workspaces;                // stages whose workspace slot holds memory of ours, or 0
     bool launched;                        // something of it may be under way
     lfuser_completion *completion;

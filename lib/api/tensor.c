@@ -33,7 +33,7 @@ static void delete_tensor(lfuser_managed_tensor *self) {
     owned_tensor *t = (owned_tensor *)self;
     lfuser_stream *stream = t->stream;
     stream->device->device->ops->memory_free(stream->stream, self->tensor.data);
-    lf_free(&stream->device->context->allocator, t);
+    if (!lf_spares_give(&stream->device->spare_tensors, t)) lf_free(&stream->device->context->allocator, t);
     lf_stream_release(stream);
 }
 
@@ -41,7 +41,9 @@ lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t ran
     *out_tensor = NULL;
     lf_device *device = stream->device->device;
     const lf_allocator *a = &stream->device->context->allocator;
-    owned_tensor *t = lf_alloc_zero(a, sizeof *t);
+    owned_tensor *t = lf_spares_take(&stream->device->spare_tensors);
+    if (t) memset(t, 0, sizeof *t);
+    else t = lf_alloc_zero(a, sizeof *t);
     if (!t) return lf_out_of_memory();
     uint64_t elements = 1;
     bool overflow = false, empty = false;

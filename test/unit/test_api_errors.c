@@ -485,7 +485,7 @@ START_TEST(streams_and_devices) {
     ok(lfuser_device_open(env.context, test_device_name(), &other));
     ok(lfuser_stream_create(other, &foreign));
     s.stream = foreign;
-    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: the stream is of another device than the executable");
+    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: the stream is of @device, the program was compiled for @device, opened another time");
     s.stream = NULL;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: the program has device work and needs a stream");
     lfuser_stream_destroy(foreign);
