@@ -38,7 +38,7 @@ function(lf_link_internals target)
     target_link_libraries(${target} PRIVATE lfuser)
   endif()
   target_link_libraries(${target} PRIVATE ${ARGN} lf_schedule lf_partition lf_passes lf_analysis
-    lf_parse lf_interp lf_runtime_cpu lf_runtime_cuda lf_runtime lf_ir lf_cache lf_native lf_base lf_options)
+    lf_parse lf_interp lf_runtime_sim lf_runtime_cpu lf_runtime_cuda lf_runtime lf_ir lf_cache lf_native lf_base lf_options)
 endfunction()
 
 # lf_tool(<name>): tools/<name>/*.c becomes build/bin/<name>.

@@ -30,7 +30,7 @@ typedef struct lf_image {
     const char *entry;     // name of the kernel
     const void *data;      // PTX text (NUL-terminated) or cubin
     size_t size;           // bytes of data
-    void *address;         // NATIVE: lf_native_kernel; stays valid until the kernel is destroyed
+    void *address;         // NATIVE: lf_native_kernel (SIM device: lf_sim_program, base/sim_abi.h); stays valid until the kernel is destroyed
     uint32_t shared_bytes; // static shared memory a block uses (reported, checked against the device)
     // NATIVE: called once, with release_arg, when the kernel is destroyed and its last launch is over, on whatever thread
     // that ends on. NULL: kernel_destroy waits for its launches instead.
@@ -61,10 +61,10 @@ typedef struct lf_mailbox_slot {
 typedef enum lf_copy_kind { LF_COPY_HOST_TO_DEVICE, LF_COPY_DEVICE_TO_HOST, LF_COPY_DEVICE_TO_DEVICE } lf_copy_kind;
 
 // DLPack's numbers (DLDeviceType).
-typedef enum lf_device_type { LF_DEVICE_CPU = 1, LF_DEVICE_CUDA = 2 } lf_device_type;
+typedef enum lf_device_type { LF_DEVICE_CPU = 1, LF_DEVICE_CUDA = 2, LF_DEVICE_SIM = 12 /* an extension device */ } lf_device_type;
 
 typedef struct lf_device_ops {
-    const char *name;                   // "cpu", "cuda"
+    const char *name;                   // "cpu", "cuda", "sim"
     void (*destroy)(lf_device *device); // waits for its streams
     // Streams. wrap: a stream that the caller owns (a CUstream; on the CPU device another lf_stream's native handle); NULL
     // is the device's default stream.
@@ -103,7 +103,7 @@ typedef struct lf_device_ops {
 
 // What code generation and launch sizes need to know.
 typedef struct lf_device_info {
-    char target[32];         // "cpu" or "cuda:sm_90"
+    char target[32];         // "cpu", "cuda:sm_90" or "sim"
     char description[128];   // for people
     uint32_t processors;     // cores or multiprocessors
     uint32_t max_block;      // threads a block
@@ -142,6 +142,9 @@ struct lf_kernel {
 // threads: 0 = one per core (or LFUSER_NUM_THREADS). See runtime/cpu.
 lf_status lf_cpu_device_create(const lf_allocator *a, const lf_log *log, uint32_t threads,
                                lf_device **out_device) LF_MUST_USE;
+// GPU kernels on the CPU, every access checked. A kernel's fault becomes the status of the next synchronisation of its stream and of
+// the next event recorded on it. LF_UNAVAILABLE on a processor that it has no code for. See runtime/sim.
+lf_status lf_sim_device_create(const lf_allocator *a, const lf_log *log, lf_device **out_device) LF_MUST_USE;
 // LF_UNAVAILABLE, with the reason, when there is no driver or no such GPU. See runtime/cuda.
 lf_status lf_cuda_device_create(const lf_allocator *a, const lf_log *log, int ordinal, lf_device **out_device) LF_MUST_USE;
 #endif

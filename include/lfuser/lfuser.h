@@ -107,7 +107,7 @@ LFUSER_API lfuser_status lfuser_context_warm(lfuser_context *context) LFUSER_MUS
 
 typedef struct lfuser_device lfuser_device;
 
-// name: "cpu", "cuda" (device 0), "cuda:N". LFUSER_UNAVAILABLE, with the reason, when it is not there. Since 0.1.
+// name: "cpu", "cuda" (device 0), "cuda:N", or "sim": GPU kernels run on the CPU with every access checked, for tests. LFUSER_UNAVAILABLE, with the reason, when it is not there. Since 0.1.
 LFUSER_API lfuser_status lfuser_device_open(lfuser_context *context, const char *name, lfuser_device **out_device) LFUSER_MUST_USE;
 LFUSER_API void lfuser_device_close(lfuser_device *device);
 LFUSER_API const char *lfuser_device_description(const lfuser_device *device);
@@ -137,7 +137,7 @@ enum { LFUSER_MAX_RANK = 8 };
 
 // Memory layout of DLPack's DLDevice, DLDataType and DLTensor: any framework's DLTensor * may be passed as lfuser_tensor *.
 typedef struct lfuser_dl_device {
-    int32_t type;             // 1 CPU, 2 CUDA, 3 CUDA pinned host
+    int32_t type;             // 1 CPU, 2 CUDA, 3 CUDA pinned host; 12 SIM
     int32_t ordinal;
 } lfuser_dl_device;
 typedef struct lfuser_dl_dtype {

@@ -24,7 +24,7 @@ static void put_scalar(uint64_t *slot, lf_dtype d, const void *value) {
     if (d == LF_BOOL) slot[0] = slot[0] != 0;
 }
 
-const char *lf_run_device_name(int type) { return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : "other"; }
+const char *lf_run_device_name(int type) { return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : type == 12 ? "sim" : "other"; }
 
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t) {
     if (d->type == LF_DEVICE_CPU) return t->device.type == 1 || t->device.type == 3;

@@ -7,24 +7,26 @@ lf_status lf_target_parse(const lf_allocator *a, const char *text, lf_target *ou
     *out = (lf_target){0};
     if (!strcmp(text, "cpu")) return NULL;
     if (!strncmp(text, "cpu:", 4) && strlen(text + 4) < sizeof out->cpu) return strcpy(out->cpu, text + 4), NULL;
+    if (!strcmp(text, "sim")) return *out = (lf_target){.kind = LF_TARGET_SIM, .sm = 90}, NULL;
     if (!strncmp(text, "cuda:sm_", 8) || !strcmp(text, "cuda")) {
         out->kind = LF_TARGET_CUDA;
         out->sm = text[4] ? (uint32_t)strtoul(text + 8, NULL, 10) : 90;
         if (out->sm >= 75 && out->sm < 200) return NULL;
         return lf_error(a, LF_UNSUPPORTED, "target '%s': sm_75 is the oldest GPU that is supported", text);
     }
-    return lf_error(a, LF_INVALID_ARGUMENT, "unknown target '%s': expected cpu, cpu:x86-64[-v3|-v4] or cuda:sm_NN", text);
+    return lf_error(a, LF_INVALID_ARGUMENT, "unknown target '%s': expected cpu, cpu:x86-64[-v3|-v4], cuda:sm_NN or sim", text);
 }
 
 static lf_status open_device(lfuser_context *c, const char *name, lf_device **out) {
     if (!strcmp(name, "cpu")) return lf_cpu_device_create(&c->allocator, &c->log, c->threads, out);
+    if (!strcmp(name, "sim")) return lf_sim_device_create(&c->allocator, &c->log, out);
     if (!strncmp(name, "cuda", 4) && (!name[4] || name[4] == ':')) {
         char *end = NULL;
         long ordinal = name[4] ? strtol(name + 5, &end, 10) : 0;
         if (!name[4] || (end && !*end && end != name + 5 && ordinal >= 0 && ordinal < 1024))
             return lf_cuda_device_create(&c->allocator, &c->log, (int)ordinal, out);
     }
-    return lf_error(&c->allocator, LF_INVALID_ARGUMENT, "unknown device '%s': expected cpu, cuda or cuda:N", name);
+    return lf_error(&c->allocator, LF_INVALID_ARGUMENT, "unknown device '%s': expected cpu, cuda, cuda:N or sim", name);
 }
 
 lfuser_status lfuser_device_open(lfuser_context *c, const char *name, lfuser_device **out_device) {

@@ -104,7 +104,7 @@ static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage 
     lf_codegen_options options = {.fast = math == LFUSER_MATH_FAST};
     if (stage == LFUSER_STAGE_HOST_IR || stage == LFUSER_STAGE_HOST_ASM)
         return table->print(generator, stages[stage], p, NULL, target, (lfuser_abi_class){0}, &options, out_text);
-    lf_device_type type = target->kind == LF_TARGET_CUDA ? LF_DEVICE_CUDA : LF_DEVICE_CPU;
+    lf_device_type type = target->kind == LF_TARGET_CPU ? LF_DEVICE_CPU : target->kind == LF_TARGET_CUDA ? LF_DEVICE_CUDA : LF_DEVICE_SIM;
     lf_text t;
     lf_text_init(&t, &f->context->allocator);
     lf_status s = NULL;

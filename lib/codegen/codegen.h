@@ -6,10 +6,11 @@
 #include "native/native.h"
 #include "schedule/program.h"
 
-typedef enum lf_target_kind { LF_TARGET_CPU, LF_TARGET_CUDA } lf_target_kind;
+// SIM: the IR for CUDA, run on this machine's CPU by runtime/sim.
+typedef enum lf_target_kind { LF_TARGET_CPU, LF_TARGET_CUDA, LF_TARGET_SIM } lf_target_kind;
 typedef struct lf_target {
     lf_target_kind kind;
-    uint32_t sm;                  // CUDA: 75, 80, 90, 100
+    uint32_t sm;                  // CUDA, SIM: 75, 80, 90, 100
     char cpu[32];                 // CPU: "" = this machine; else "x86-64", "x86-64-v3", "x86-64-v4"
 } lf_target;
 
@@ -30,7 +31,7 @@ typedef struct lf_object {
     lfuser_abi_infer infer;       // host code of the first stage
     lfuser_abi_bind bind;
     lf_host_code *stages;         // of every stage, abi.n_stages; owned
-    void *address;                // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end)
+    void *address;                // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end); SIM: lf_sim_program
     char *text;                   // CUDA kernel: PTX, NUL-terminated; owned
     size_t text_size;
     void *code;                   // host code and CPU kernel: the relocatable object that was loaded, to be stored; owned

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs conformance cases on a device and judges them.
 
-run_cases.py FILE.jsonl[.gz] … [--device=interp|cpu|cuda[:N]] [--as-scalars] [--filter=TEXT] [--jobs=N] [--known=FILE]
+run_cases.py FILE.jsonl[.gz] … [--device=interp|cpu|cuda[:N]|sim] [--as-scalars] [--filter=TEXT] [--jobs=N] [--known=FILE]
 
 A case is a JSON object a line: id, program, args, expect, tol, options (README.md says more). Instead of args and expect it may have
 `runs`: a list of objects with args, expect and perhaps index_error (whether the run must report one), all of one compiled program.
@@ -127,7 +127,7 @@ class Refused(Exception):
 
 
 class Library:
-    """cpu, cuda: through liblfuser."""
+    """cpu, cuda, sim: through liblfuser."""
 
     def __init__(self, L, device):
         self.L, self.context = L, L.Context()

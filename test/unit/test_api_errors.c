@@ -536,11 +536,11 @@ START_TEST(misuse) {
     fails(lfuser_device_open(env.context, NULL, &d), LFUSER_INVALID_ARGUMENT, "lfuser_device_open: an argument is NULL");
     ck_assert_ptr_null(d);
     fails(lfuser_device_open(env.context, "gpu", &d), LFUSER_INVALID_ARGUMENT,
-          "unknown device 'gpu': expected cpu, cuda or cuda:N");
+          "unknown device 'gpu': expected cpu, cuda, cuda:N or sim");
     fails(lfuser_device_open(env.context, "cuda:x", &d), LFUSER_INVALID_ARGUMENT,
-          "unknown device 'cuda:x': expected cpu, cuda or cuda:N");
+          "unknown device 'cuda:x': expected cpu, cuda, cuda:N or sim");
     fails(lfuser_device_open(env.context, "cuda:", &d), LFUSER_INVALID_ARGUMENT,
-          "unknown device 'cuda:': expected cpu, cuda or cuda:N");
+          "unknown device 'cuda:': expected cpu, cuda, cuda:N or sim");
     lfuser_fusion *f = NULL;
     fails(lfuser_fusion_parse(env.context, NULL, "fusion @a() { return }", 22, "b", &f), LFUSER_INVALID_PROGRAM,
           "<text> has no fusion @b; its first of 1 is @a");

@@ -346,7 +346,7 @@ START_TEST(tensor_of_another_device) {
     lfuser_output out = {0};
     lfuser_status s = lfuser_run(e, env.stream, &a, 1, &out, 1, NULL);
     char here[16];
-    snprintf(here, sizeof here, "%s:%d", test_on_cuda() ? "cuda" : "cpu", (int)env.place.ordinal);
+    snprintf(here, sizeof here, "%s:%d", test_place_name(), (int)env.place.ordinal);
     const char *message = lfuser_status_message(s);
     ck_assert_int_eq(lfuser_status_code(s), LFUSER_INVALID_ARGUMENT);
     ck_assert_msg(strstr(message, "%x") && strstr(message, "cuda:7") && strstr(message, here), "%s", message);

@@ -256,7 +256,7 @@ static lfuser_status scenario(const lfuser_allocator *allocator, bool *out_right
     if (!s) s = lfuser_memory_upload(stream, memory, x, sizeof x);
     int64_t shape[] = {4, 4};
     lfuser_tensor t = {.data = memory,
-                       .device = {test_on_cuda() ? 2 : 1, 0},
+                       .device = env.place,
                        .rank = 2,
                        .dtype = lfuser_dl_dtype_of(LFUSER_F32),
                        .shape = shape};

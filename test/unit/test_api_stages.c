@@ -78,7 +78,7 @@ START_TEST(wrong_targets) {
     lfuser_fusion *f = parse(seed_text);
     char *text = (char *)(uintptr_t)1;
     fails(lfuser_fusion_print(f, LFUSER_STAGE_KERNELS, "gpu", LFUSER_MATH_EXACT, 0, &text), LFUSER_INVALID_ARGUMENT,
-          "unknown target 'gpu': expected cpu, cpu:x86-64[-v3|-v4] or cuda:sm_NN");
+          "unknown target 'gpu': expected cpu, cpu:x86-64[-v3|-v4], cuda:sm_NN or sim");
     ck_assert_ptr_null(text);
     fails(lfuser_fusion_print(f, LFUSER_STAGE_KERNELS, "cuda:sm_50", LFUSER_MATH_EXACT, 0, &text), LFUSER_UNSUPPORTED,
           "target 'cuda:sm_50': sm_75 is the oldest GPU that is supported");

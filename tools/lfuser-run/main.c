@@ -6,7 +6,7 @@
 #include <string.h>
 
 static int usage(FILE *to, int status) {
-    fputs("usage: lfuser-run FILE|- [--device=cpu|cuda[:N]] [--fusion=NAME] [--math=exact|fast] [--arg NAME=VALUE]...\n"
+    fputs("usage: lfuser-run FILE|- [--device=cpu|cuda[:N]|sim] [--fusion=NAME] [--math=exact|fast] [--arg NAME=VALUE]...\n"
           "                  [--out NAME=FILE.npy]... [--json] [--stats] [--allow-sync]\n"
           "\n"
           "VALUE, typed by the parameter that it is for:\n"
@@ -49,7 +49,7 @@ static int add_pair(lf_pair *pairs, size_t *n, const char *option, char *text) {
 }
 
 static bool is_device(const char *name) {
-    if (!strcmp(name, "cpu") || !strcmp(name, "cuda")) return true;
+    if (!strcmp(name, "cpu") || !strcmp(name, "cuda") || !strcmp(name, "sim")) return true;
     return !strncmp(name, "cuda:", 5) && name[5] && strspn(name + 5, "0123456789") == strlen(name + 5);
 }
 
@@ -70,7 +70,7 @@ static int read_options(int argc, char **argv, lf_options *o) {
         switch (c) {
         case 'd':
             o->device = optarg;
-            if (!is_device(optarg)) status = wrong("--device is cpu, cuda or cuda:N, not", optarg, strlen(optarg));
+            if (!is_device(optarg)) status = wrong("--device is cpu, cuda, cuda:N or sim, not", optarg, strlen(optarg));
             break;
         case 'f': o->fusion = optarg + (*optarg == '@'); break;
         case 'm':

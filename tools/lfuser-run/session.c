@@ -144,7 +144,7 @@ static lf_status find_outs(state *st) {
 
 static lf_status place_arguments(state *st) {
     bool on_host = !strcmp(st->options->device, "cpu");
-    int32_t ordinal = 0;
+    int32_t type = on_host ? 1 : !strcmp(st->options->device, "sim") ? 12 : 2, ordinal = 0; // DLPack's numbers
     for (const char *c = strchr(st->options->device, ':'); c && *++c;) ordinal = ordinal * 10 + (*c - '0');
     for (size_t i = 0; i < st->n_params; i++) {
         lf_array *given = &st->given[i];
@@ -156,7 +156,7 @@ static lf_status place_arguments(state *st) {
             continue;
         }
         st->tensors[i] = (lfuser_tensor){.data = given->data,
-                                         .device = {.type = on_host ? 1 : 2, .ordinal = on_host ? 0 : ordinal},
+                                         .device = {.type = type, .ordinal = ordinal},
                                          .rank = (int32_t)given->rank,
                                          .dtype = lfuser_dl_dtype_of(argument->dtype),
                                          .shape = given->shape,

@@ -7,7 +7,7 @@ lf_status lf_kernel_emit(lf_llvm *l, const lf_loop *loop, const lf_target *t, lf
     (void)options;  // fast mode is in l->emit
     lf_kernel *k = lf_alloc_zero(l->allocator, sizeof *k);
     if (!k) return lf_out_of_memory();
-    *k = (lf_kernel){.l = l, .e = &l->emit, .loop = loop, .cls = class_, .gpu = t->kind == LF_TARGET_CUDA};
+    *k = (lf_kernel){.l = l, .e = &l->emit, .loop = loop, .cls = class_, .gpu = t->kind != LF_TARGET_CPU};
     k->lanes = k->gpu ? class_.vector : 1;
     if (k->lanes < 1 || k->lanes > LF_MAX_LANES || (loop->rows == 0 && loop->cols == 0)) k->lanes = 1;
     strcpy(out_object->entry, "kernel");

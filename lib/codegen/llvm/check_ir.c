@@ -354,7 +354,7 @@ static lf_status check_instruction(lf_check *c) {
 }
 
 lf_status lf_check_ir(lf_llvm *l) {
-    lf_check c = {.l = l, .target = l->target.kind == LF_TARGET_CUDA ? GPU : CPU};
+    lf_check c = {.l = l, .target = l->target.kind == LF_TARGET_CPU ? CPU : GPU};
     for (LLVMValueRef f = LLVMGetFirstFunction(l->emit.module); f; f = LLVMGetNextFunction(f)) {
         c.v_function = f;
         for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))

@@ -32,10 +32,10 @@ lf_status lf_llvm_create(const lf_allocator *a, const lf_target *t, lf_llvm_use 
     l->layout = LLVMCreateTargetDataLayout(l->machine);
 
     lf_emit *e = &l->emit;
-    e->target = target.kind == LF_TARGET_CUDA ? LF_EMIT_NVPTX : LF_EMIT_X86;
+    e->target = target.kind == LF_TARGET_CPU ? LF_EMIT_X86 : LF_EMIT_NVPTX;
     e->fast = fast;
     e->has_half = facts.has_half;
-    e->has_bf16 = t->kind == LF_TARGET_CUDA && t->sm >= 80;
+    e->has_bf16 = target.kind != LF_TARGET_CPU && t->sm >= 80;
     e->allocator = a;
     e->context = LLVMContextCreate();
     p->diagnostics = (lf_llvm_diagnostics){.allocator = a, .status_slot = &e->status};

@@ -5,7 +5,7 @@
 #include "ir/ir.h"
 #include <llvm-c/Core.h>
 
-typedef enum lf_emit_target { LF_EMIT_X86, LF_EMIT_NVPTX, LF_EMIT_SIM } lf_emit_target;
+typedef enum lf_emit_target { LF_EMIT_X86, LF_EMIT_NVPTX } lf_emit_target;
 
 // Where instructions go. The builder stands at the end of a block; emitters may add blocks and leave it at another one.
 typedef struct lf_emit {

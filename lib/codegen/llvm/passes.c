@@ -25,9 +25,9 @@ static bool is_short(LLVMModuleRef module) {
 
 lf_status lf_passes_run(lf_llvm *l) {
     if (l->use == LF_LLVM_HOST_CODE && is_short(l->emit.module)) return NULL;
-    const lf_pipeline *pipeline = l->use == LF_LLVM_HOST_CODE        ? &host_code
-                                  : l->target.kind == LF_TARGET_CUDA ? &gpu_kernel
-                                                                     : &cpu_kernel;
+    const lf_pipeline *pipeline = l->use == LF_LLVM_HOST_CODE       ? &host_code
+                                  : l->target.kind == LF_TARGET_CPU ? &cpu_kernel
+                                                                    : &gpu_kernel;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(options, pipeline->vectorise);
     LLVMPassBuilderOptionsSetLoopInterleaving(options, pipeline->vectorise);

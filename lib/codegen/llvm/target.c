@@ -96,7 +96,7 @@ lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_u
                             .cpu = "",
                             .features = "",
                             .level = use == LF_LLVM_HOST_CODE ? LLVMCodeGenLevelNone : LLVMCodeGenLevelAggressive};
-    if (t->kind == LF_TARGET_CUDA) {
+    if (t->kind != LF_TARGET_CPU) { // SIM: the same IR, passes and layout, until lib/codegen/sim takes over
         for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
             if (gpus[i].sm != t->sm) continue;
             // No features: the lowest PTX version that the processor allows, so that older drivers take it.

@@ -1,4 +1,5 @@
 // The table behind lfuser_codegen_entry: from programs and loops to code, step by step.
+#include "base/sim_abi.h"
 #include "codegen/codegen.h"
 #include "codegen/host_load.h"
 #include "codegen/host/host.h"
@@ -7,6 +8,7 @@
 #include "codegen/llvm/math_link.h"
 #include "codegen/llvm/passes.h"
 #include "codegen/llvm/target.h"
+#include "codegen/sim/sim.h"
 #include "lf_build_id.h"
 #include <string.h>
 
@@ -59,7 +61,10 @@ static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *
                            const lf_codegen_options *options, lf_object *object, lf_llvm **out_llvm) {
     LF_TRY(lf_llvm_create(c->allocator, t, LF_LLVM_KERNEL, options->fast, loop->name ? loop->name : "kernel", out_llvm));
     LF_TRY(lf_kernel_emit(*out_llvm, loop, t, class_, options, object));
-    return finish_ir(*out_llvm);
+    LF_TRY(finish_ir(*out_llvm));
+    if (t->kind != LF_TARGET_SIM) return NULL;
+    strcpy(object->entry, LF_SIM_SYMBOL);
+    return lf_sim_lower(*out_llvm);
 }
 
 // ---- code ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ test_env env;
 static const char *device_name;
 
 const char *test_device_name(void) { return device_name; }
+const char *test_place_name(void) { return test_on_cuda() ? "cuda" : strcmp(device_name, "sim") ? "cpu" : "sim"; }
 bool test_on_cuda(void) { return !strncmp(device_name, "cuda", 4); }
 
 // In a process of its own: once CUDA is initialised, the tests' processes could not use it.
@@ -37,7 +38,7 @@ int device_test_main(int argc, char **argv, Suite *(*make)(void)) {
         if (!strncmp(argv[i], "--device=", 9))
             device_name = argv[i] + 9;
         else
-            return fprintf(stderr, "usage: %s [--device=cpu|cuda|cuda:N]\n", argv[0]), 2;
+            return fprintf(stderr, "usage: %s [--device=cpu|cuda|cuda:N|sim]\n", argv[0]), 2;
     }
     if (!device_name || !*device_name) device_name = "cpu";
     if (!have_device()) return 77;
@@ -66,7 +67,7 @@ void env_open(const lfuser_context_options *options) {
     ok(lfuser_device_open(env.context, device_name, &env.device));
     ok(lfuser_stream_create(env.device, &env.stream));
     const char *ordinal = strchr(device_name, ':');
-    env.place = (lfuser_dl_device){test_on_cuda() ? 2 : 1, ordinal ? atoi(ordinal + 1) : 0};
+    env.place = (lfuser_dl_device){test_on_cuda() ? 2 : strcmp(device_name, "sim") ? 1 : 12, ordinal ? atoi(ordinal + 1) : 0};
 }
 
 void env_setup(void) {
@@ -94,7 +95,7 @@ void fails_at(lfuser_status s, lfuser_code code, const char *message, const char
     size_t n = 0;
     for (const char *c = message; *c && n + 32 < sizeof want;) {
         if (!strncmp(c, "@device", 7)) {
-            n += (size_t)snprintf(want + n, sizeof want - n, "%s:%d", test_on_cuda() ? "cuda" : "cpu",
+            n += (size_t)snprintf(want + n, sizeof want - n, "%s:%d", test_place_name(),
                                   (int)env.place.ordinal);
             c += 7;
         } else {

@@ -32,6 +32,7 @@ extern test_env env;
 
 const char *test_device_name(void);
 bool test_on_cuda(void);
+const char *test_place_name(void); // of the device in messages about tensors: "cpu", "cuda", "sim"
 
 // Checked fixtures. env_open takes options for the context (NULL: none).
 void env_setup(void);

@@ -225,13 +225,13 @@ class Tensor:
                        self.offset * BYTES[self.dtype])
 
     def on(self, stream):
-        """The structure for this tensor on the stream's device; for CUDA its storage is copied there."""
+        """The structure for this tensor on the stream's device; for CUDA and SIM its storage is copied there."""
         if stream is None or stream.device.name == "cpu": return self.struct()
         if self.device_memory is None:
             self.device_memory = _Memory(stream, self.size)
             _check(_lib.lfuser_memory_upload(stream.handle, self.device_memory.pointer, self.base, self.size))
         ordinal = int(stream.device.name.partition(":")[2] or 0)
-        return self.struct(2, ordinal, self.device_memory.pointer.value)
+        return self.struct(12 if stream.device.name == "sim" else 2, ordinal, self.device_memory.pointer.value)
 
     def read_back(self, stream):
         """The storage after a run (for `into`)."""

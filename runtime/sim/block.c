@@ -1,0 +1,154 @@
+// Blocks in turn; in a block, warps in turn; in a warp, lanes in turn, each until it waits, gives way or ends. When nobody can go on and
+// not all wait at the same barrier, the kernel is at fault.
+#include "runtime/sim/sim.h"
+#include <string.h>
+
+enum { MOST_TURNS = 1 << 22 }; // of threads that only give way, with nothing else happening, before the block counts as hung
+
+void lf_sim_leave(lf_sim_thread *t) { lf_sim_switch(&t->sp, t->run->scheduler); }
+
+void lf_sim_wait_barrier(lf_sim_thread *t, uint32_t site) {
+    t->site = site;
+    t->state = LF_SIM_AT_BARRIER;
+    lf_sim_leave(t);
+}
+
+void lf_sim_meet(lf_sim_thread *t, uint32_t site, uint32_t mask, lf_sim_collective fn, const uint64_t *operands,
+                 uint64_t *results) {
+    uint32_t lane = t->number % LF_SIM_WARP;
+    if (!(mask >> lane & 1)) lf_sim_fault(t, LF_SIM_WRONG_MASK, site, "lane %u is not in its own mask %#x", lane, mask);
+    t->site = site;
+    t->mask = mask;
+    t->collective = fn;
+    t->operands = operands;
+    t->results = results;
+    t->state = LF_SIM_AT_WARP;
+    lf_sim_leave(t);
+}
+
+static void thread_main(lf_sim_thread *t) {
+    t->run->program->entry(t, t->run->args);
+    t->state = LF_SIM_DONE;
+    for (;;) lf_sim_leave(t);
+}
+
+static void give_stack(lf_sim_device *d, lf_sim_thread *t) {
+    if (!t->stack) return;
+    t->stack->next = d->stacks;
+    d->stacks = t->stack;
+    t->stack = NULL;
+}
+
+static bool take_stack(lf_sim_run *r, lf_sim_thread *t) {
+    lf_sim_device *d = r->device;
+    t->stack = d->stacks;
+    if (t->stack)
+        d->stacks = t->stack->next;
+    else
+        t->stack = lf_sim_stack_create(d->base.allocator);
+    if (!t->stack) {
+        lf_sim_note_fault(r, t, LF_SIM_UNSUPPORTED, UINT32_MAX, "out of memory for the stack of a thread");
+        return false;
+    }
+    t->sp = lf_sim_fiber_begin(t->stack, t, thread_main);
+    return true;
+}
+
+// True: more happened than that the thread gave way.
+static bool resume(lf_sim_run *r, lf_sim_thread *t) {
+    bool new = t->state == LF_SIM_NEW;
+    if (new && !take_stack(r, t)) return true;
+    t->state = LF_SIM_READY;
+    lf_sim_switch(&r->scheduler, t->sp);
+    if (t->state == LF_SIM_DONE) give_stack(r->device, t);
+    return new || t->state != LF_SIM_READY;
+}
+
+static bool run_warp(lf_sim_run *r, uint32_t warp) {
+    bool progress = false;
+    do {
+        for (uint32_t i = warp * LF_SIM_WARP; i < r->block && i < (warp + 1) * LF_SIM_WARP && !r->faulted; i++) {
+            lf_sim_thread *t = &r->threads[i];
+            if (t->state == LF_SIM_NEW || t->state == LF_SIM_READY) progress |= resume(r, t);
+        }
+    } while (!r->faulted && lf_sim_resolve_warp(r, warp));
+    return progress;
+}
+
+// What all threads do: 0 not the same.
+static lf_sim_state common_state(const lf_sim_run *r) {
+    const lf_sim_thread *first = &r->threads[0];
+    for (uint32_t i = 0; i < r->block; i++) {
+        const lf_sim_thread *t = &r->threads[i];
+        if (t->state != first->state || (t->state == LF_SIM_AT_BARRIER && t->site != first->site)) return LF_SIM_NEW;
+    }
+    return first->state;
+}
+
+static bool anyone_ready(const lf_sim_run *r) {
+    for (uint32_t i = 0; i < r->block; i++)
+        if (r->threads[i].state == LF_SIM_READY) return true;
+    return false;
+}
+
+static void run_block(lf_sim_run *r) {
+    uint64_t idle = 0;
+    while (!r->faulted) {
+        bool progress = false;
+        for (uint32_t warp = 0; warp * LF_SIM_WARP < r->block && !r->faulted; warp++) progress |= run_warp(r, warp);
+        if (r->faulted) return;
+        lf_sim_state all = common_state(r);
+        if (all == LF_SIM_DONE) return;
+        if (all == LF_SIM_AT_BARRIER) {
+            r->epoch++;
+            for (uint32_t i = 0; i < r->block; i++) r->threads[i].state = LF_SIM_READY;
+        } else if (!anyone_ready(r)) {
+            lf_sim_diagnose(r);
+        } else {
+            idle = progress ? 0 : idle + r->block;
+            if (idle > MOST_TURNS)
+                lf_sim_note_fault(r, NULL, LF_SIM_HANG, UINT32_MAX,
+                                  "threads only wait for each other at atomic or volatile accesses");
+        }
+    }
+}
+
+static void begin_block(lf_sim_run *r) {
+    r->first_epoch = ++r->epoch;
+    r->atomics = 0;
+    memset(r->warp_epoch, 0, sizeof r->warp_epoch);
+    for (uint32_t i = 0; i < r->block; i++) {
+        lf_sim_thread *t = &r->threads[i];
+        t->face = (lf_sim_face){&lf_sim_calls_table, r->device->shared};
+        t->run = r;
+        t->number = i;
+        t->state = LF_SIM_NEW;
+        t->unfenced = false;
+        t->group = 0;
+        t->copies.count = 0;
+    }
+    memset(r->device->shared, 0xff, r->shared_bytes); // what nobody has written in this block
+}
+
+static void end_block(lf_sim_run *r) {
+    for (uint32_t i = 0; i < r->block; i++) give_stack(r->device, &r->threads[i]);
+}
+
+// Epochs tell records of this launch from older ones, until the counter comes round.
+static void begin_epochs(lf_sim_run *r) {
+    lf_sim_device *d = r->device;
+    r->epoch = d->epoch;
+    if (r->epoch < UINT32_MAX / 2) return;
+    memset(d->bytes, 0, LF_SIM_MAX_SHARED * sizeof *d->bytes);
+    r->epoch = 0;
+}
+
+void lf_sim_run_launch(lf_sim_run *r) {
+    begin_epochs(r);
+    for (r->ctaid = 0; r->ctaid < r->grid && !r->faulted; r->ctaid++) {
+        begin_block(r);
+        run_block(r);
+        end_block(r);
+    }
+    r->device->epoch = r->epoch;
+}

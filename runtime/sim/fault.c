@@ -1,0 +1,55 @@
+// What was wrong, where: one line.
+#include "runtime/sim/sim.h"
+#include <stdio.h>
+
+static const char *const names[] = {
+#define LF_SIM_FAULT(id, name) name,
+#include "runtime/sim/faults.def"
+#undef LF_SIM_FAULT
+};
+
+static void put(lf_sim_run *r, size_t *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put(lf_sim_run *r, size_t *at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(r->text + *at, sizeof r->text - *at, format, args);
+    va_end(args);
+    if (n > 0) *at = *at + (size_t)n < sizeof r->text ? *at + (size_t)n : sizeof r->text - 1;
+}
+
+static void note(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format,
+                 va_list args) {
+    if (r->faulted) return;
+    r->faulted = true;
+    const lf_sim_code *p = r->program;
+    char what[400];
+    vsnprintf(what, sizeof what, format, args);
+    size_t at = 0;
+    put(r, &at, "%s: kernel %s: %s", names[kind], p->texts + p->name, what);
+    if (t)
+        put(r, &at, " (block %u of %u, thread %u of %u", r->ctaid, r->grid, t->number, r->block);
+    else
+        put(r, &at, " (block %u of %u", r->ctaid, r->grid);
+    if (site < p->n_sites) {
+        const lf_sim_site *s = &p->sites[site];
+        if (s->what) put(r, &at, ", at %s", p->texts + s->what);
+        if (s->block) put(r, &at, " in %s", p->texts + s->block);
+    }
+    put(r, &at, ")");
+}
+
+void lf_sim_note_fault(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format,
+                       ...) {
+    va_list args;
+    va_start(args, format);
+    note(r, t, kind, site, format, args);
+    va_end(args);
+}
+
+void lf_sim_fault(lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    note(t->run, t, kind, site, format, args);
+    va_end(args);
+    for (;;) lf_sim_leave(t); // the scheduler sees the fault and comes back no more
+}
