@@ -1,0 +1,266 @@
+// Differential fuzzing: random programs on a device against the interpreter.
+//
+// fuzz_graph [--device=NAME] [--programs=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] [--cases=FILE] [--show]
+//   N programs (default 1000) with the seeds S, S + 1, …, each once as it is and in two drawn variants (symbolic shapes, other strides,
+//   outputs given, every value an output, other thread counts, prepared); --seconds stops earlier. Differences are shrunk and kept as
+//   FOLDER/SEED.lf (default fuzz-failures). --cases=FILE: no runs, but conformance cases of small programs of exact ops, for
+//   test/reference/lf_ref.py to judge. --only=SEED: that one, printed.
+// Workers are processes: a crash is a failure like others. Prints counts, then "N passed, N failed"; exit status 1 when any failed, 77
+// when there is no such device.
+#include "test/fuzz/graph/graph.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VARIANTS = 3, BATCH = 250, MOST_FAILURES = 20 };
+
+typedef struct shared { // between workers and the parent
+    uint64_t programs, runs, checks, refused, lines, outputs;
+    uint64_t at[64]; // seed that each worker is at
+    uint64_t variant_at[64];
+    uint64_t failures, failed_seed[MOST_FAILURES], failed_variant[MOST_FAILURES];
+} shared;
+static shared *board;
+static uint64_t n_programs = 1000, first_seed = 1, seconds = 0, only = UINT64_MAX;
+static unsigned n_jobs = 2;
+static const char *keep = "fuzz-failures", *cases;
+static bool show;
+
+static variant draw(uint64_t seed, unsigned k) {
+    random_state r = {seed * 31 + k};
+    r.state = next(&r);
+    if (!k) return (variant){.machine = (unsigned)(seed % 2)};
+    if (k == 1) // other strides and buffers for the same executable
+        return (variant){
+            .machine = (unsigned)(seed % 2), .layouts = 1 + (unsigned)below(&r, N_LAYOUTS - 1), .given = chance(&r, 70)};
+    return (variant){.dialect = {chance(&r, 50), chance(&r, 25)},
+                     .layouts = chance(&r, 60) ? (unsigned)below(&r, N_LAYOUTS) : 0,
+                     .given = chance(&r, 50),
+                     .machine = (unsigned)below(&r, 2),
+                     .prepare = chance(&r, 10)};
+}
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void note_failure(uint64_t seed, unsigned k) {
+    uint64_t n = __atomic_fetch_add(&board->failures, 1, __ATOMIC_RELAXED);
+    if (n < MOST_FAILURES) board->failed_seed[n] = seed, board->failed_variant[n] = k;
+}
+
+#define COUNT(field, n) __atomic_fetch_add(&board->field, n, __ATOMIC_RELAXED)
+
+static void run_seed(unsigned job, uint64_t seed) {
+    program *p = malloc(sizeof *p);
+    char what[2048];
+    program_make(p, seed, false);
+    if (p->n_outputs) {
+        COUNT(programs, 1);
+        COUNT(lines, (uint64_t)p->n_lines);
+        COUNT(outputs, (uint64_t)p->n_outputs);
+    }
+    for (unsigned k = 0; k < VARIANTS && p->n_outputs; k++) {
+        variant v = draw(seed, k);
+        board->variant_at[job] = k;
+        outcome r = run_variant(p, &v, what, sizeof what);
+        COUNT(runs, r != REFUSED);
+        COUNT(refused, r == REFUSED);
+        COUNT(checks, r == FAILED_CHECK);
+        if (r != DIFFERS) continue;
+        note_failure(seed, k);
+        break;
+    }
+    program_finish(p);
+    free(p);
+}
+
+// Seeds begin, begin + step, … in a process of its own. A crash ends it; the parent goes on behind that seed.
+static pid_t start_worker(unsigned job, uint64_t begin, uint64_t step, uint64_t end, double until) {
+    fflush(NULL);
+    pid_t child = fork();
+    if (child) return child;
+    int status = machines_open(device_name);
+    if (status) _exit(status);
+    uint64_t done = 0;
+    for (uint64_t s = begin; s < end && done < BATCH; s += step, done++) {
+        if (until > 0 && now_seconds() > until) s = end - step;
+        __atomic_store_n(&board->at[job], s, __ATOMIC_RELAXED);
+        alarm(120);
+        run_seed(job, s);
+    }
+    machines_close();
+    exit(0); // leaks are looked for under sanitizers
+}
+
+static int run_jobs(double until) {
+    pid_t workers[64];
+    uint64_t at[64];
+    unsigned running = 0;
+    uint64_t end = first_seed + n_programs;
+    for (unsigned j = 0; j < n_jobs; j++) {
+        at[j] = first_seed + j;
+        workers[j] = start_worker(j, at[j], n_jobs, end, until);
+        running++;
+    }
+    while (running) {
+        int status;
+        pid_t ended = wait(&status);
+        unsigned j = 0;
+        while (j < n_jobs && workers[j] != ended) j++;
+        if (j == n_jobs) continue;
+        running--;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return 77;
+        bool crashed = !WIFEXITED(status) || WEXITSTATUS(status);
+        if (crashed) {
+            printf("seed %llu: worker ended with %s %d\n", (unsigned long long)board->at[j],
+                   WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+            note_failure(board->at[j], (unsigned)board->variant_at[j]);
+        }
+        uint64_t next_seed = board->at[j] + n_jobs;
+        if (next_seed < end && (until <= 0 || now_seconds() < until) && board->failures < MOST_FAILURES) {
+            workers[j] = start_worker(j, next_seed, n_jobs, end, until);
+            running++;
+        }
+    }
+    return 0;
+}
+
+static void explain(uint64_t seed, unsigned k) {
+    program *p = malloc(sizeof *p);
+    char what[2048], path[512], name[128];
+    program_make(p, seed, false);
+    variant v = draw(seed, k);
+    outcome r = run_apart(p, &v, what, sizeof what);
+    printf("seed %llu, variant %u (%s): %s\n", (unsigned long long)seed, k, variant_name(&v, name, sizeof name),
+           r == DIFFERS ? what : "fine when run alone");
+    fflush(stdout);
+    if (r == DIFFERS) {
+        shrink(p, &v);
+        run_apart(p, &v, what, sizeof what);
+        mkdir(keep, 0777);
+        snprintf(path, sizeof path, "%s/%llu.lf", keep, (unsigned long long)seed);
+        FILE *f = fopen(path, "w");
+        if (f) {
+            write_reproducer(p, &v, what, f);
+            fclose(f);
+        }
+        bool used[MOST_VALUES];
+        char *text = program_text(p, v.dialect, used);
+        printf("%s\n%s-> %s\n", what, text, path);
+        free(text);
+    }
+    program_finish(p);
+    free(p);
+}
+
+// Shrinking needs a machine for the interpreter's arguments, and must not take the parent with it.
+static void explain_apart(uint64_t seed, unsigned k) {
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (machines_open(device_name)) _exit(77);
+        explain(seed, k);
+        fflush(NULL);
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+}
+
+static void show_program(uint64_t seed) {
+    program *p = malloc(sizeof *p);
+    program_make(p, seed, cases != NULL);
+    bool used[MOST_VALUES];
+    char *text = p->n_outputs ? program_text(p, (dialect){false, false}, used) : NULL;
+    printf("// seed %llu\n%s", (unsigned long long)seed, text ? text : "");
+    free(text);
+    program_finish(p);
+    free(p);
+}
+
+static int make_cases(void) {
+    FILE *to = fopen(cases, "w");
+    uint64_t made = 0;
+    if (!to || machines_open("cpu")) return 2;
+    for (uint64_t s = first_seed; s < first_seed + n_programs; s++) {
+        program *p = malloc(sizeof *p);
+        program_make(p, s, true);
+        if (p->n_outputs && p->n_lines <= 12) made += write_case(p, to);
+        program_finish(p);
+        free(p);
+    }
+    machines_close();
+    fclose(to);
+    printf("%llu cases\n", (unsigned long long)made);
+    return 0;
+}
+
+static bool option(const char *arg, const char *name, const char **out_value) {
+    size_t n = strlen(name);
+    if (strncmp(arg, name, n) || arg[n] != '=') return false;
+    *out_value = arg + n + 1;
+    return true;
+}
+
+static int usage(const char *program_name) {
+    fprintf(stderr,
+            "usage: %s [--device=NAME] [--programs=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] "
+            "[--cases=FILE] [--show]\n",
+            program_name);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    const char *given, *asked = getenv("LFUSER_TEST_DEVICE");
+    if (asked && *asked) device_name = asked;
+    for (int i = 1; i < argc; i++) {
+        if (option(argv[i], "--device", &given))
+            device_name = given;
+        else if (option(argv[i], "--programs", &given))
+            n_programs = strtoull(given, NULL, 10);
+        else if (option(argv[i], "--seconds", &given))
+            seconds = strtoull(given, NULL, 10);
+        else if (option(argv[i], "--seed", &given))
+            first_seed = strtoull(given, NULL, 10);
+        else if (option(argv[i], "--jobs", &given))
+            n_jobs = (unsigned)strtoul(given, NULL, 10);
+        else if (option(argv[i], "--only", &given))
+            only = strtoull(given, NULL, 10);
+        else if (option(argv[i], "--keep", &given))
+            keep = given;
+        else if (option(argv[i], "--cases", &given))
+            cases = given;
+        else if (!strcmp(argv[i], "--show"))
+            show = true;
+        else
+            return usage(argv[0]);
+    }
+    if (n_jobs < 1 || n_jobs > 64) n_jobs = 1;
+    if (show) {
+        for (uint64_t s = first_seed; s < first_seed + n_programs; s++) show_program(s);
+        return 0;
+    }
+    if (cases) return make_cases();
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED) return 2;
+    double begin = now_seconds();
+    if (only != UINT64_MAX) first_seed = only, n_programs = 1, show_program(only);
+    int status = run_jobs(seconds ? begin + (double)seconds : 0);
+    if (status) return status;
+    double ran = now_seconds() - begin;
+    uint64_t failures = board->failures < MOST_FAILURES ? board->failures : MOST_FAILURES;
+    for (uint64_t i = 0; i < failures; i++) explain_apart(board->failed_seed[i], (unsigned)board->failed_variant[i]);
+    printf("%llu programs of %.1f ops and %.1f outputs, %llu runs (%llu failed checks), %llu variants refused, %.1f s\n",
+           (unsigned long long)board->programs, (double)board->lines / (double)(board->programs ? board->programs : 1),
+           (double)board->outputs / (double)(board->programs ? board->programs : 1), (unsigned long long)board->runs,
+           (unsigned long long)board->checks, (unsigned long long)board->refused, ran);
+    printf("%llu passed, %llu failed\n", (unsigned long long)(board->programs - board->failures),
+           (unsigned long long)board->failures);
+    return board->failures != 0;
+}
