@@ -16,6 +16,7 @@
 typedef struct lf_device lf_device;
 typedef struct lf_stream lf_stream;
 typedef struct lf_event lf_event;
+typedef struct lf_replay lf_replay; // a chain of launches that the device keeps
 typedef struct lf_kernel lf_kernel; // loaded code, ready to launch on its device
 
 // Counters only grow; read with relaxed loads from any thread.
@@ -48,6 +49,8 @@ typedef struct lf_launch {
     bool args_in_memory;          // the kernel takes a pointer to the block instead of the block (blocks over 4 KB)
     uint64_t items, grain;        // CPU: work items, and how many at least a thread should take at once
     uint32_t grid, block, shared; // GPU: blocks in x, threads a block, bytes of dynamic shared memory
+    void *zero;                   // replay: memory that is set to 0 before
+    uint64_t zero_bytes;
 } lf_launch;
 
 // A mailbox slot: written by a kernel (value, then sequence with release order, system scope), read by the host (acquire).
@@ -93,6 +96,11 @@ typedef struct lf_device_ops {
     lf_status (*kernel_load)(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
     void (*kernel_destroy)(lf_kernel *kernel);
     lf_status (*launch)(lf_stream *stream, const lf_launch *launch); // zero items or grid: does nothing
+    // All of these launches, in order, given to the device at once. *io_replay is NULL or was made by an earlier call for this
+    // stream, which must be used by one thread at a time; what differs from that call is set anew. *out_done false: these
+    // launches cannot be given so, launch them one by one. NULL: the device has no such thing.
+    lf_status (*replay)(lf_stream *stream, lf_replay **io_replay, const lf_launch *launches, uint32_t n, bool *out_done);
+    void (*replay_destroy)(lf_replay *replay); // its launches must be over
     // Events.
     lf_status (*event_create)(lf_device *device, lf_event **out_event);
     lf_status (*event_record)(lf_event *event, lf_stream *stream);

@@ -207,6 +207,9 @@ typedef struct lfuser_compile_options {
     size_t size;
     lfuser_math math;
     lfuser_sync sync;
+    // CUDA: runs of at least so many kernels (a stage) are launched as one graph, made by the first run on a stream and given new
+    // parameters by the later ones; 0: never. Several streams may run at once: each has graphs of its own.
+    uint32_t replay_from;
 } lfuser_compile_options;
 
 // NULL when no run of the program would have to wait for the device, else LFUSER_INVALID_PROGRAM with every place where one would:

@@ -80,7 +80,14 @@ typedef struct lf_frame {
     uint64_t *args;                      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
     lf_planned *planned;                 // abi.n_launches
     lf_mailbox *boxes;                   // abi.n_fetches
+    lf_launch *launches;                 // abi.n_launches: of a stage that is replayed
 } lf_frame;
+
+// What the device keeps of an executable's launches for one stream.
+typedef struct lf_replays {
+    lfuser_stream *stream;               // noted by the executable
+    lf_replay *stages[];                 // abi.n_stages, owned; NULL until the stage has run
+} lf_replays;
 
 enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8 };
 
@@ -103,6 +110,9 @@ struct lfuser_executable {
     lf_spares unread;                    // completions that may carry an error nobody asked for
     LF_VEC(lfuser_completion *) more_unread, captured;          // the same, under the lock; captured: to the end
     _Atomic uint32_t n_more;             // in both
+    uint32_t replay_from;                // launches a stage from which it is replayed; 0: never
+    lf_spares replays;                   // of lf_replays, one a stream
+    _Atomic uint32_t n_replays;          // made; at most LF_SPARES
     lf_count references;                 // the caller, and completions: they need the program's names
 };
 
@@ -172,6 +182,11 @@ void lf_frame_give(lfuser_executable *e, lf_frame *f);
 void lf_executable_retain(lfuser_executable *e);
 void lf_executable_release(lfuser_executable *e);
 lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) LF_MUST_USE;
+
+// replay.c
+lf_replays *lf_executable_take_replays(lfuser_executable *e, lfuser_stream *stream);   // NULL: launch one by one
+void lf_executable_give_replays(lfuser_executable *e, lf_replays *r);
+void lf_executable_free_replays(lfuser_executable *e);   // its runs are over
 
 // pending.c
 lf_status lf_pending_create(lfuser_device *d, lf_dtype dtype, bool captured, lfuser_pending **out_pending) LF_MUST_USE;

@@ -19,12 +19,14 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     }
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
-    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + (abi->n_fetches + 1u) * sizeof(lf_mailbox));
+    size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox), launches = e->replay_from ? abi->n_launches * sizeof(lf_launch) : 0;
+    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + boxes + launches);
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);
     f->args = f->slots + abi->n_slots + 1;
     f->planned = (lf_planned *)(f->args + abi->n_slots + 1);
     f->boxes = (lf_mailbox *)(f->planned + abi->n_launches + 1);
+    f->launches = (lf_launch *)(f->boxes + abi->n_fetches + 1);
     return f;
 }
 
@@ -184,6 +186,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     e->fusion = f;
     e->device = device;
     e->options.fast = given.math == LFUSER_MATH_FAST;
+    e->replay_from = device && device->device->ops->replay ? given.replay_from : 0;
     lf_fusion_retain(f);
     lf_device_retain(device);
     pthread_mutex_init(&e->lock, NULL);
@@ -211,6 +214,7 @@ void lfuser_executable_destroy(lfuser_executable *e) {
         lf_status_destroy(status);
         lf_stream_release(e->streams.data[i]);
     }
+    if (e->replay_from) lf_executable_free_replays(e);
     lf_executable_drop_unread(e);
     if (e->program) {
         for (uint32_t i = 0; e->constants && e->constant_stream && i < e->program->abi.n_constants; i++)

@@ -38,25 +38,48 @@ static lf_status failed_check(const lf_run *r, int64_t number) {
 
 enum { FEW_ELEMENTS = 16384 };           // that a CPU thread takes at once
 
+static lf_launch to_launch(const lf_run *r, uint32_t i) {
+    const lfuser_abi_launch *l = &r->abi->launches[i];
+    const lf_planned *planned = &r->frame->planned[i];
+    const lf_object *object = &planned->variant->object;
+    uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
+    uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
+    lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
+                        .args_in_memory = l->n_args * 8u > 4000, .items = items,
+                        .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
+                        .block = object->block};
+    if (planned->plan.cells) {  // rows' counters of arrived chunks
+        launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
+        launch.zero_bytes = planned->plan.items * 8;
+    }
+    return launch;
+}
+
+// The whole stage at once, where the device can and the caller wants that.
+static lf_status replay_stage(lf_run *r, const lfuser_abi_stage *stage, bool *out_done) {
+    uint32_t n = 0;
+    *out_done = false;
+    for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++)
+        if (r->frame->planned[i].variant) r->frame->launches[n++] = to_launch(r, i);
+    if (n < r->e->replay_from) return NULL;
+    lf_replays *replays = lf_executable_take_replays(r->e, r->stream);
+    if (!replays) return NULL;
+    r->launched = true;
+    lf_status s = r->device->ops->replay(r->stream->stream, &replays->stages[stage - r->abi->stages], r->frame->launches, n, out_done);
+    lf_executable_give_replays(r->e, replays);
+    return s;
+}
+
 static lf_status launch_stage(lf_run *r, const lfuser_abi_stage *stage) {
-    lfuser_executable *e = r->e;
-    for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++) {
-        const lfuser_abi_launch *l = &r->abi->launches[i];
-        lf_planned *planned = &r->frame->planned[i];
-        if (!planned->variant) continue;
-        const lf_object *object = &planned->variant->object;
-        uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns, a_block = object->rows_a_block ? object->rows_a_block : 1;
-        uint64_t grid = items / a_block + (items % a_block != 0);
-        lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
-                            .args_in_memory = l->n_args * 8u > 4000, .items = items,
-                            .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
-                            .block = object->block};
-        if (planned->plan.cells) {  // rows' counters of arrived chunks
-            void *counters = (void *)(uintptr_t)launch.args[l->scratch_word];
-            LF_TRY(e->device->device->ops->memory_fill(r->stream->stream, counters, 0, planned->plan.items * 8));
-        }
+    const lf_device_ops *ops = r->device->ops;
+    bool done = false;
+    if (r->e->replay_from && !r->capturing) LF_TRY(replay_stage(r, stage, &done));
+    for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches && !done; i++) {
+        if (!r->frame->planned[i].variant) continue;
+        lf_launch launch = to_launch(r, i);
         r->launched = true;
-        LF_TRY(e->device->device->ops->launch(r->stream->stream, &launch));
+        if (launch.zero_bytes) LF_TRY(ops->memory_fill(r->stream->stream, launch.zero, 0, launch.zero_bytes));
+        LF_TRY(ops->launch(r->stream->stream, &launch));
     }
     return NULL;
 }
@@ -152,7 +175,7 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
 // While its stream is captured into a graph, a run becomes part of that: nothing can be waited for, and whatever its kernels write to
 // is theirs as long as the graph may be replayed.
 static bool look_for_capture(const lf_run *r, bool completes) {
-    bool matters = completes || r->abi->n_stages > 1;
+    bool matters = completes || r->abi->n_stages > 1 || r->e->replay_from;
     for (uint32_t i = 0; i < r->abi->n_outputs && !matters; i++) matters = r->abi->outputs[i].kind == LFUSER_ABI_PENDING;
     return matters && r->device->ops->stream_capturing(r->stream->stream);
 }

@@ -125,6 +125,9 @@ lf_status lf_cuda_args_send(lf_cuda_device *d, CUstream stream, const void *args
 lf_status lf_cuda_kernel_load(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
 void lf_cuda_kernel_destroy(lf_kernel *kernel);
 lf_status lf_cuda_launch(lf_stream *stream, const lf_launch *launch);
+// cuda_graph.c
+lf_status lf_cuda_replay(lf_stream *stream, lf_replay **io_replay, const lf_launch *launches, uint32_t n, bool *out_done);
+void lf_cuda_replay_destroy(lf_replay *replay);
 // A stream's handle goes while it may still run kernels of ours. Lock held, context entered.
 void lf_cuda_mark_stream(lf_cuda_device *d, CUstream stream);
 // At the end. `entered` false: the context cannot be had, only our own memory is freed.

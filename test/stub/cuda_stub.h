@@ -21,6 +21,8 @@ typedef struct cuda_stub {
     int stack; // contexts pushed and not popped, on the thread that reset the stub
     int mode;  // capture mode of that thread
     long launches, syncs, unloads, exchanges;
+    long graphs, graph_execs;                           // alive
+    long graphs_made, graph_launches, parameters_set;   // ever
     unsigned grid, block, shared;
     size_t args_bytes; // of the last launch
     unsigned char args[4096];

@@ -469,3 +469,112 @@ CUresult stub_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     if (stub.on_launch) stub.on_launch(args, stub.args_bytes);
     return CUDA_SUCCESS;
 }
+
+// ---- graphs: nodes in the order in which they were added; a launch runs them at once
+
+enum { MOST_NODES = 64 };
+struct CUgraphNode_st {
+    bool clears;
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMSET_NODE_PARAMS clear;
+    size_t bytes;
+    unsigned char args[4096];
+};
+struct CUgraph_st {
+    int n;
+    struct CUgraphNode_st nodes[MOST_NODES];
+    CUgraphNode handles[MOST_NODES]; // of the graph that this one was made from: how its nodes are named
+};
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
+
+static void copy_kernel(struct CUgraphNode_st *to, const CUDA_KERNEL_NODE_PARAMS *params) {
+    to->kernel = *params;
+    to->bytes = *(size_t *)params->extra[3];
+    if (to->bytes <= sizeof to->args) memcpy(to->args, params->extra[1], to->bytes);
+}
+
+CUresult stub_cuGraphCreate(CUgraph *out_graph, unsigned flags) {
+    (void)flags;
+    ENTER("cuGraphCreate");
+    *out_graph = calloc(1, sizeof **out_graph);
+    add(&stub.graphs, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGraphDestroy(CUgraph graph) {
+    free(graph);
+    add(&stub.graphs, -1);
+    return enter("cuGraphDestroy");
+}
+static CUresult add_node(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after) {
+    if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1])) return CUDA_ERROR_INVALID_VALUE;
+    *out_node = graph->handles[graph->n] = &graph->nodes[graph->n];
+    graph->n++;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGraphAddKernelNode(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after,
+                                   const CUDA_KERNEL_NODE_PARAMS *params) {
+    ENTER("cuGraphAddKernelNode");
+    CUresult r = add_node(out_node, graph, after, n_after);
+    if (!r) copy_kernel(*out_node, params);
+    return r;
+}
+CUresult stub_cuGraphAddMemsetNode(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after,
+                                   const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+    ENTER("cuGraphAddMemsetNode");
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = add_node(out_node, graph, after, n_after);
+    if (!r) (*out_node)->clears = true, (*out_node)->clear = *params;
+    return r;
+}
+CUresult stub_cuGraphInstantiateWithFlags(CUgraphExec *out_exec, CUgraph graph, unsigned long long flags) {
+    (void)flags;
+    ENTER("cuGraphInstantiateWithFlags");
+    *out_exec = malloc(sizeof **out_exec);
+    (*out_exec)->graph = *graph;
+    add(&stub.graph_execs, 1);
+    add(&stub.graphs_made, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGraphExecDestroy(CUgraphExec exec) {
+    free(exec);
+    add(&stub.graph_execs, -1);
+    return enter("cuGraphExecDestroy");
+}
+static struct CUgraphNode_st *find_node(CUgraphExec exec, CUgraphNode node) {
+    for (int i = 0; i < exec->graph.n; i++)
+        if (exec->graph.handles[i] == node) return &exec->graph.nodes[i];
+    return NULL;
+}
+CUresult stub_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+    ENTER("cuGraphExecKernelNodeSetParams");
+    struct CUgraphNode_st *found = find_node(exec, node);
+    if (!found || found->clears) return CUDA_ERROR_INVALID_VALUE;
+    copy_kernel(found, params);
+    add(&stub.parameters_set, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+    (void)context;
+    ENTER("cuGraphExecMemsetNodeSetParams");
+    struct CUgraphNode_st *found = find_node(exec, node);
+    if (!found || !found->clears) return CUDA_ERROR_INVALID_VALUE;
+    found->clear = *params;
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+    ENTER("cuGraphLaunch");
+    add(&stub.graph_launches, 1);
+    for (int i = 0; i < exec->graph.n; i++) {
+        struct CUgraphNode_st *n = &exec->graph.nodes[i];
+        if (n->clears) {
+            memset((void *)(uintptr_t)n->clear.dst, (int)n->clear.value, n->clear.width * n->clear.height);
+            continue;
+        }
+        stub.stream = stream;
+        stub.grid = n->kernel.gridDimX;
+        if (stub.on_launch) stub.on_launch(n->args, n->bytes);
+    }
+    return CUDA_SUCCESS;
+}
