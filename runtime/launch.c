@@ -74,25 +74,30 @@ uint32_t lf_launch_lanes(const lfuser_abi_launch *l) {
     return most >= 16 ? 1 : 16 / most;
 }
 
-static bool is_contiguous(const lfuser_abi_launch *l, uint64_t *args) {
+static bool is_tiled(uint32_t tiled, uint32_t access) { return access < LFUSER_ABI_TILED_ACCESSES && tiled >> access & 1; }
+
+// Along the innermost axis, tiled accesses along the one before it.
+static bool is_contiguous(const lfuser_abi_launch *l, uint64_t *args, uint32_t tiled) {
     uint32_t innermost = l->rows + l->cols;
     if (!innermost) return false;
-    for (uint32_t i = 0; i < l->n_accesses; i++)
-        if (strides_of(l, args, i)[innermost - 1] != (int64_t)(l->accesses[i].varies >> (innermost - 1) & 1)) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        bool varies = l->accesses[i].varies >> (innermost - 1) & 1;
+        if (strides_of(l, args, i)[innermost - 1 - is_tiled(tiled, i)] != varies || (is_tiled(tiled, i) && !varies)) return false;
+    }
     return true;
 }
 
-// Every vector of `lanes` elements lies within the innermost axis and is aligned to its size.
-static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes) {
+// Every vector of `lanes` elements lies within that axis and is aligned to its size.
+static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, uint32_t tiled) {
     uint32_t axes = l->rows + l->cols;
-    if (extents[axes - 1] % lanes) return false;
+    if (extents[axes - 1] % lanes || (tiled && extents[axes - 2] % lanes)) return false;
     for (uint32_t i = 0; i < l->n_accesses; i++) {
         const lfuser_abi_access *access = &l->accesses[i];
         if (!(access->varies >> (axes - 1) & 1)) continue;
         if (args[access->word] % (lanes * access->bytes)) return false;
         const int64_t *s = strides_of(l, args, i);
-        for (uint32_t a = 0; a + 1 < axes; a++)
-            if (extents[a] > 1 && s[a] % (int64_t)lanes) return false;
+        for (uint32_t a = 0; a < axes; a++)
+            if (a + 1 + is_tiled(tiled, i) != axes && extents[a] > 1 && s[a] % (int64_t)lanes) return false;
     }
     return true;
 }
@@ -165,6 +170,58 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, lf_launch_p
     else if (!choose_resident(l, plan, lanes, bytes)) choose_rounds(l, plan, lanes);
 }
 
+// ---- tiles -----------------------------------------------------------------------------------------------------------------------
+
+enum { MOST_SHARED = 48 * 1024 };
+
+// Neighbours of this load lie side by side along `outer`, far apart along the innermost axis.
+static bool is_turned(const lfuser_abi_launch *l, uint64_t *args, uint32_t access, uint32_t outer) {
+    const int64_t *s = strides_of(l, args, access);
+    int64_t unit = s[outer], step = s[l->rows - 1];
+    return l->accesses[access].ahead && (unit == 1 || unit == -1) && (step > 1 || step < -1);
+}
+
+// The axis along which most bytes of an iteration are turned; the innermost one: none.
+static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents) {
+    uint32_t innermost = l->rows - 1u, best = innermost, most = 0;
+    for (uint32_t outer = l->indexed ? innermost - 1 : 0; outer < innermost; outer++) {
+        uint32_t bytes = 0;
+        for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && extents[outer] > 1; i++)
+            if (is_turned(l, args, i, outer)) bytes += l->accesses[i].bytes;
+        if (bytes > most) best = outer, most = bytes;
+    }
+    return best;
+}
+
+// At least half of a tile has work, and the tiles of turned loads (as many as there is room for) fit a block's shared memory.
+static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
+    uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes), room = MOST_SHARED, tiled = 0;
+    if (extents[innermost - 1] < outer / 2 || extents[innermost] < inner / 2) return false;
+    if (l->weight * outer * inner / LFUSER_ABI_TILE_THREADS > UNROLLED_WEIGHT) return false;
+    for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES; i++) {
+        uint32_t bytes = outer * inner * l->accesses[i].bytes;
+        if (!is_turned(l, args, i, innermost - 1) || bytes > room) continue;
+        tiled |= 1u << i;
+        room -= bytes;
+    }
+    if (lanes > 1 && !(is_contiguous(l, args, tiled) && is_aligned(l, args, extents, lanes, tiled))) return false;
+    plan->cls.shape = LFUSER_ABI_TILE;
+    plan->cls.vector = (uint8_t)lanes;
+    plan->cls.tiled = (uint8_t)tiled;
+    plan->cells = plan->items / (uint64_t)(extents[innermost - 1] * extents[innermost]);
+    plan->cells *= (uint64_t)(extents[innermost - 1] + outer - 1) / outer * ((uint64_t)(extents[innermost] + inner - 1) / inner);
+    return true;
+}
+
+// Vectors where all is aligned, else single elements. The axis that turned loads are contiguous along becomes the last but one.
+static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
+    if (l->rows < 2 || l->single) return;
+    uint32_t outer = turned_axis(l, args, extents);
+    if (outer == l->rows - 1u) return;
+    if (outer != l->rows - 2u) swap_axes(l, args, extents, outer, l->rows - 2u);
+    if (lanes == 1 || !fits_tiles(l, args, extents, lanes, plan)) fits_tiles(l, args, extents, 1, plan);
+}
+
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args, lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
     int64_t *extents = (int64_t *)&args[l->extents_word];
@@ -179,13 +236,14 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         out->cls.cols = bucket(merge_section(l, args, extents, l->rows, l->cols), l->cols);
     }
     if (device->type == LF_DEVICE_CPU) {
-        if (is_contiguous(l, args)) out->cls.vector = CPU_CONTIGUOUS;
+        if (is_contiguous(l, args, 0)) out->cls.vector = CPU_CONTIGUOUS;
         return true;
     }
     out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
-    bool contiguous = is_contiguous(l, args);
-    if (lanes > 1 && contiguous && is_aligned(l, args, extents, lanes)) out->cls.vector = (uint8_t)lanes;
+    bool contiguous = is_contiguous(l, args, 0);
+    if (lanes > 1 && contiguous && is_aligned(l, args, extents, lanes, 0)) out->cls.vector = (uint8_t)lanes;
+    if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
     if (l->cols) choose_shape(l, args, out, contiguous, device->info.processors);
     if (out->cls.shape == LFUSER_ABI_SPLIT) out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
     // Few classes: odd cases share the general code.
@@ -197,13 +255,30 @@ lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_t
     return (lfuser_abi_class){.rows = l->rows, .cols = l->cols, .vector = 1, .wide = type != LF_DEVICE_CPU};
 }
 
+// A guess: parameters are row-major, and axes merge to two where there are no more.
+static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
+    uint32_t lanes = lf_launch_lanes(l), along = LFUSER_ABI_NO_AXIS, room = MOST_SHARED, tiled = 0;
+    for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && !l->single && !l->cols; i++) {
+        const lfuser_abi_access *access = &l->accesses[i];
+        uint32_t bytes = lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) * access->bytes;
+        bool turned = access->ahead && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
+        if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) || (l->indexed && access->along + 2u != l->rows) || bytes > room) continue;
+        along = access->along;
+        tiled |= 1u << i;
+        room -= bytes;
+    }
+    *out = (lfuser_abi_class){.rows = l->rows, .vector = (uint8_t)lanes, .shape = LFUSER_ABI_TILE, .tiled = (uint8_t)tiled};
+    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <= UNROLLED_WEIGHT;
+}
+
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
     uint32_t n = 0;
     lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols), .vector = CPU_CONTIGUOUS};
     if (l->indexed) c.rows = l->rows, c.cols = l->cols;
     if (type == LF_DEVICE_CPU || !l->cols || l->single) {
         if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
-        out[n++] = c;
+        if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
+        n++;
     } else {  // as choose_shape picks for rows of these lengths
         static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
         lf_launch_plan plan = {.items = UINT32_MAX};

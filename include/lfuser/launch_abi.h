@@ -67,7 +67,10 @@ typedef struct lfuser_abi_access {
     bool store;
     bool row;                 // once a row, not an element: its column strides are 0
     uint32_t varies;          // bit d: the address is meant to vary along axis d (otherwise a broadcast by construction)
+    bool ahead;               // a load of what the strides alone point at: it can be done before anything else is known
+    uint8_t along;            // axis along which a row-major buffer is contiguous here, or LFUSER_ABI_NO_AXIS: only a guess for strides to come
 } lfuser_abi_access;
+enum { LFUSER_ABI_NO_AXIS = 255 };
 
 // A launch iterates over `rows` axes (all independent) and, within each row, over `cols` axes (reduced).
 typedef struct lfuser_abi_launch {
@@ -89,14 +92,16 @@ typedef struct lfuser_abi_launch {
     const char *name;         // for traces
 } lfuser_abi_launch;
 
-// How a GPU shares rows out among threads. A chunk is 8192 columns, shared by 1024 / vector threads.
+// How a GPU shares rows (TILE: elements) out among threads. A chunk is 8192 columns, shared by 1024 / vector threads.
 typedef enum lfuser_abi_shape {
     LFUSER_ABI_BLOCK = 0,     // a block a row, chunk after chunk; a row of any length
     LFUSER_ABI_WARP = 1,      // a warp a row: at most 32 * vector columns
     LFUSER_ABI_SPLIT = 2,     // a block a chunk; the last one of a row combines them. Few, long rows
     LFUSER_ABI_OUTER = 3,     // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
     LFUSER_ABI_RESIDENT = 4,  // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
-    LFUSER_ABI_ROUNDS = 5     // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
+    LFUSER_ABI_ROUNDS = 5,    // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
+    LFUSER_ABI_TILE = 6       // pointwise: a block a tile of the two innermost axes; loads that are contiguous along the outer one of
+                              // these, not along the innermost one, go through shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 
@@ -108,7 +113,14 @@ typedef struct lfuser_abi_class {
     uint8_t wide;             // 64-bit index arithmetic
     uint8_t shape;            // GPU rows: lfuser_abi_shape
     uint8_t spans, chunks;    // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once
+    uint8_t tiled;            // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
 } lfuser_abi_class;
+
+// Extents of a tile along the outer and the innermost axis, by `vector`: segments of 128 bytes or so on both sides, two vectors or four
+// elements a thread.
+enum { LFUSER_ABI_TILED_ACCESSES = 8, LFUSER_ABI_TILE_THREADS = 256 };
+static inline uint32_t lfuser_abi_tile_outer(uint32_t vector) { return vector >= 16 ? 128u : vector >= 8 ? 64u : 32u; }
+static inline uint32_t lfuser_abi_tile_inner(uint32_t vector) { return vector >= 4 ? 64u : 32u; }
 
 // Scratch memory of a SPLIT launch: a counter a row (8 bytes, zeroed before the launch, rounded up to 256 bytes in all), then for
 // each reduction 32 bytes a row and chunk.

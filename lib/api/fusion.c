@@ -94,6 +94,14 @@ static lf_status print_kernels(const lf_allocator *a, const lf_program *p, char 
     return lf_text_take(&t, out_text);
 }
 
+static void put_class(lf_text *t, lfuser_abi_class c) {
+    lf_text_put(t, ", class rows %u, columns %u, vector %u, %u-bit indices", c.rows, c.cols, c.vector, c.wide ? 64 : 32);
+    if (c.shape == LFUSER_ABI_TILE) lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector), lfuser_abi_tile_inner(c.vector));
+    unsigned n = 0;
+    for (unsigned a = 0; a < LFUSER_ABI_TILED_ACCESSES; a++)
+        if (c.tiled >> a & 1) lf_text_put(t, "%s%u", n++ ? ", " : " for accesses ", a);
+}
+
 static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage stage, const lf_target *target, lfuser_math math,
                             uint32_t n_class, char **out_text) {
     static const lf_emit_stage stages[] = {[LFUSER_STAGE_HOST_IR] = LF_STAGE_HOST_IR, [LFUSER_STAGE_HOST_ASM] = LF_STAGE_HOST_ASM,
@@ -117,8 +125,9 @@ static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage 
         s = table->print(generator, stages[stage], p, p->kernels[launch->kernel], target, cls, &options, &text);
         if (s) break;
         const char *comment = stage == LFUSER_STAGE_DEVICE_IR ? ";" : target->kind == LF_TARGET_CUDA ? "//" : "#";
-        lf_text_put(&t, "%s kernel %s, class rows %u, columns %u, vector %u, %u-bit indices\n%s", comment, launch->name, cls.rows, cls.cols,
-                    cls.vector, cls.wide ? 64 : 32, text);
+        lf_text_put(&t, "%s kernel %s", comment, launch->name);
+        put_class(&t, cls);
+        lf_text_put(&t, "\n%s", text);
         lf_free(&f->context->allocator, text);
     }
     if (s) {

@@ -42,13 +42,14 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
     const lf_planned *planned = &r->frame->planned[i];
     const lf_object *object = &planned->variant->object;
-    uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
+    bool as_planned = planned->variant->cls.shape == planned->plan.cls.shape;  // else the general class stands in
+    uint64_t items = planned->plan.cells && as_planned ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
     lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
                         .args_in_memory = l->n_args * 8u > 4000, .items = items,
                         .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
                         .block = object->block};
-    if (planned->plan.cells) {  // rows' counters of arrived chunks
+    if (planned->variant->cls.shape == LFUSER_ABI_SPLIT) {  // rows' counters of arrived chunks
         launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
         launch.zero_bytes = planned->plan.items * 8;
     }

@@ -68,6 +68,7 @@ typedef struct lf_access {
     uint8_t n_terms;
     bool row;                        // does not depend on columns
     bool written;                    // a load from memory that some kernel of the program writes (`into`)
+    uint8_t along;                   // axis that the buffer's last one lies along, or LFUSER_ABI_NO_AXIS
     uint32_t word;                   // in the argument block: base, rows + cols strides, n_terms strides
 } lf_access;
 

@@ -220,6 +220,12 @@ static lf_value *is_row_major(lf_lowering *l, const lf_buffer *buffer) {
     return all ? all : lf_const(l->g, LF_BOOL, (lf_scalar){.b = true});
 }
 
+// The axis that the buffer's last one lies along; its scale may be 0 at run time, when it is broadcast.
+static uint8_t last_axis(const lf_space *space) {
+    const lf_form *last = space->rank ? &space->axis[space->rank - 1] : NULL;
+    return last && last->n == 1 && last->terms[0].atom < LF_MAX_AXES ? (uint8_t)last->terms[0].atom : LFUSER_ABI_NO_AXIS;
+}
+
 // Address of the buffer's element at a point, as an access plus explicit index statements.
 static bool address(lf_lowering *l, const lf_buffer *buffer, lf_space *space, lf_access *access, lf_stmt *stmt) {
     lf_graph *g = l->g;
@@ -244,6 +250,7 @@ static bool address(lf_lowering *l, const lf_buffer *buffer, lf_space *space, lf
     lf_value *bytes = lf_const_int(g, lf_dtype_bytes(type->dtype));
     access->dtype = type->dtype;
     access->buffer = buffer->value;
+    access->along = last_axis(space);
     for (uint32_t i = 0; i < g->n_outputs; i++) access->written |= g->outputs[i].into == buffer->value;
     access->base = lf_host_add(g, buffer->address, lf_host_mul(g, sum.offset, bytes));
     access->row = true;

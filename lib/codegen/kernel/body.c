@@ -156,9 +156,14 @@ static LLVMValueRef advance(lf_kernel *k, const lf_access *access, LLVMValueRef 
     return LLVMBuildGEP2(k->e->builder, element_type(k, access), v_pointer, &v_elements, 1, "");
 }
 
+static bool is_tiled(const lf_kernel *k, const lf_access *access) {
+    size_t number = (size_t)(access - k->loop->accesses);
+    return number < LFUSER_ABI_TILED_ACCESSES && k->cls.tiled >> number & 1;
+}
+
 // The innermost stride of a contiguous class is known while compiling.
 static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned axis, bool innermost) {
-    if (innermost && k->cls.vector > 1) return lf_i64_const(k, access->strides[axis] != NULL);
+    if (innermost && k->cls.vector > 1 && !is_tiled(k, access)) return lf_i64_const(k, access->strides[axis] != NULL);
     return lf_word(k, access->word + 1 + axis);
 }
 
@@ -196,8 +201,8 @@ void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access) {
     LLVMSetMetadata(v_access, LLVMGetMDKindIDInContext(c, "llvm.access.group", 17), LLVMMetadataAsValue(c, k->parallel_group));
 }
 
-static void mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load) {
-    if (!k->gpu || access->written) return;
+void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load) {
+    if (!k->gpu || access->written || k->loads_stay) return;
     LLVMContextRef c = k->e->context;
     LLVMSetMetadata(v_load, LLVMGetMDKindIDInContext(c, "invariant.load", 14), LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
 }
@@ -228,7 +233,7 @@ LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id id) {
 static void mark_new(lf_kernel *k, const lf_access *access, LLVMValueRef v_before, LLVMBasicBlockRef b_block) {
     LLVMValueRef v = v_before ? LLVMGetNextInstruction(v_before) : LLVMGetFirstInstruction(b_block);
     for (; v; v = LLVMGetNextInstruction(v)) {
-        if (LLVMIsALoadInst(v)) mark_invariant(k, access, v);
+        if (LLVMIsALoadInst(v)) lf_mark_invariant(k, access, v);
         if (LLVMIsALoadInst(v) || LLVMIsAStoreInst(v)) lf_mark_parallel(k, v);
     }
 }
@@ -250,7 +255,7 @@ static void load_vector(lf_kernel *k, lf_stmt_id id) {
     unsigned parts = complex ? 2 * k->lanes : k->lanes;
     LLVMValueRef v = LLVMBuildLoad2(b, LLVMVectorType(l_part, parts), address_of(k, s->number, s, 0, true), "vector");
     LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
-    mark_invariant(k, access, v);
+    lf_mark_invariant(k, access, v);
     for (unsigned lane = 0; lane < k->lanes; lane++) {
         lf_register *r = &registers_of(k, id)[lane];
         unsigned first = complex ? 2 * lane : lane;

@@ -1,5 +1,5 @@
 // GPU kernels (PTX through NVPTX): pointwise, where a thread takes `lanes` neighbouring elements at a time; rows that a thread or a
-// block walks by itself; and what all GPU kernels begin with. Rows with reductions are in gpu_rows.c and gpu_reduce.c.
+// block walks by itself; and what all GPU kernels begin with. Tiles are in gpu_tile.c, rows with reductions in gpu_rows.c and gpu_reduce.c.
 #include "codegen/kernel/gpu.h"
 #include <stdio.h>
 
@@ -121,6 +121,7 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
     if (k->loop->form != LF_LOOP_PLAIN) LF_TRY(emit_own_rows(k, out));
     else if (k->loop->passes) LF_TRY(lf_gpu_emit_rows(k, out));
+    else if (k->cls.shape == LFUSER_ABI_TILE) LF_TRY(lf_gpu_emit_tiles(k, out));
     else emit_pointwise(k, out);
     LLVMBuildRetVoid(k->e->builder);
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);

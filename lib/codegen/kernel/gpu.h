@@ -50,6 +50,8 @@ void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out);
 void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out);   // context: gpu; the block's result
 // gpu_rows.c
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
+// gpu_tile.c: pointwise, class TILE
+lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
 // gpu_reduce.c: pure reductions (abi launch `reduces`)
 lf_status lf_gpu_emit_split(gpu *g, lf_object *out);
 lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out);

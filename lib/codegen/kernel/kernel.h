@@ -37,6 +37,7 @@ typedef struct lf_kernel {
     bool *varies;                           // by statement: differs between lanes
     lf_copy copies[LF_MAX_COPIES];
     lf_copy *at;                            // the copy that is being emitted
+    bool loads_stay;                        // loads are not marked invariant: LLVM moves such past barriers, to their uses
     LLVMBasicBlockRef b_entry;              // allocas and argument loads go here
     LLVMMetadataRef independent;            // CPU: the access group of loads and stores of independent iterations
     LLVMMetadataRef parallel_group;         // the same while such a loop is emitted, else NULL
@@ -77,6 +78,7 @@ lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
 LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);
 LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
+void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load);
 LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
 
 // A counting loop: for (i = from; i < to; i += step). Between begin and end the builder stands in the body.

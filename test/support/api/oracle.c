@@ -64,10 +64,11 @@ typedef struct case_values {
     lf_array arrays[MOST_VALUES]; // the arguments as the interpreter takes them
 } case_values;
 
-static int64_t extent_of(const lf_value *dim, int64_t n) {
+static int64_t extent_of(const lf_value *dim, const case_options *o) {
     int64_t known;
     if (lf_const_i64(dim, &known)) return known;
-    return dim->name && !strcmp(dim->name, "m") ? 3 : dim->name && !strcmp(dim->name, "k") ? 5 : n;
+    if (dim->name && o->extents && dim->name[0] >= 'a' && dim->name[0] <= 'd') return o->extents[dim->name[0] - 'a'];
+    return dim->name && !strcmp(dim->name, "m") ? 3 : dim->name && !strcmp(dim->name, "k") ? 5 : o->n;
 }
 
 static fill fill_of(const char *name) {
@@ -85,7 +86,7 @@ static void make_argument(case_values *v, size_t i, const lf_value *param, const
         return;
     }
     int64_t shape[LFUSER_MAX_RANK];
-    for (unsigned a = 0; a < param->type.rank; a++) shape[a] = extent_of(param->type.dims[a], o->n);
+    for (unsigned a = 0; a < param->type.rank; a++) shape[a] = extent_of(param->type.dims[a], o);
     tensor_init(&v->in[i], d, param->type.rank, shape, (layout)((o->in + i * o->in_step) % N_LAYOUTS));
     tensor_fill(&v->in[i], kind, seed);
     tensor_upload(&v->in[i]);
@@ -141,9 +142,12 @@ bool same_value(lfuser_dtype d, const void *a, const void *b) {
 static const char *describe(const test_program *p, const case_options *o, size_t k) {
     static char text[8192];
     const lf_output *out = &p->graph->outputs[k];
-    snprintf(text, sizeof text, "output %zu (%%%s), n = %lld, inputs in layout %d + %u i, outputs %s %d, seed %llu\n%s", k,
-             out->name ? out->name : "?", (long long)o->n, (int)o->in, o->in_step, o->given ? "given, layout" : "allocated",
-             (int)o->out, (unsigned long long)o->seed, p->text);
+    static const int64_t none[4] = {0};
+    const int64_t *e = o->extents ? o->extents : none;
+    snprintf(text, sizeof text,
+             "output %zu (%%%s), n = %lld, extents %lld %lld %lld %lld, inputs in layout %d + %u i, outputs %s %d, seed %llu\n%s", k,
+             out->name ? out->name : "?", (long long)o->n, (long long)e[0], (long long)e[1], (long long)e[2], (long long)e[3],
+             (int)o->in, o->in_step, o->given ? "given, layout" : "allocated", (int)o->out, (unsigned long long)o->seed, p->text);
     return text;
 }
 

@@ -1,6 +1,7 @@
 // A program on the device against the interpreter: the same bits, whatever the layout.
 //
-// Arguments are made from the parameters: extents named %m are 3, %k are 5, all others (%n, ?) are case_options.n. The first
+// Arguments are made from the parameters: extents named %m are 3, %k are 5, %a to %d case_options.extents if these are given, all
+// others (%n, ?) case_options.n. The first
 // letter of a parameter's name says what is in it: i indices for an axis of extent 3; p plain numbers; s small ones; anything
 // else edge values and random bits.
 #ifndef LF_TEST_ORACLE_H
@@ -24,6 +25,7 @@ void program_close(test_program *p);
 
 typedef struct case_options {
     int64_t n;
+    const int64_t *extents; // 4, or NULL
     layout in; // of parameter 0; parameter i has that plus i * in_step
     unsigned in_step;
     bool given; // outputs go to buffers of the caller, in layouts from `out` on; else the library allocates

@@ -1,0 +1,260 @@
+// The launch planner: which class of a pointwise kernel strides, extents and addresses lead to on a GPU, tiles above all.
+#include "runtime/launch.h"
+#include "test/unit/test_runtime.h"
+
+enum { MOST = 8, ARGS = 256 };
+
+// A pointwise kernel of `rank` axes whose last access is its store. Words: for each access base and strides, then the extents.
+typedef struct kernel {
+    lfuser_abi_launch launch;
+    lfuser_abi_access accesses[MOST];
+    uint64_t slots[ARGS], args[ARGS];
+    lf_launch_plan plan;
+    bool some;
+} kernel;
+
+static const lf_device gpu = {.type = LF_DEVICE_CUDA, .info = {.processors = 132}};
+
+static void kernel_init(kernel *k, uint8_t rank, const int64_t *extents) {
+    memset(k, 0, sizeof *k);
+    k->launch = (lfuser_abi_launch){.rows = rank, .weight = 3, .accesses = k->accesses, .extents_word = MOST * (1u + rank)};
+    k->launch.n_args = k->launch.extents_word + rank;
+    for (unsigned a = 0; a < rank; a++) k->slots[k->launch.extents_word + a] = (uint64_t)extents[a];
+}
+
+static lfuser_abi_access *add(kernel *k, uint8_t bytes, bool store, uint64_t address, const int64_t *strides) {
+    uint32_t n = k->launch.n_accesses++;
+    ck_assert_uint_lt(n, MOST);
+    lfuser_abi_access *a = &k->accesses[n];
+    *a = (lfuser_abi_access){.word = n * (1u + k->launch.rows),
+                             .bytes = bytes,
+                             .store = store,
+                             .varies = (1u << k->launch.rows) - 1,
+                             .ahead = !store,
+                             .along = LFUSER_ABI_NO_AXIS};
+    k->slots[a->word] = address;
+    for (unsigned i = 0; i < k->launch.rows; i++) k->slots[a->word + 1 + i] = (uint64_t)strides[i];
+    return a;
+}
+
+static void plan(kernel *k) { k->some = lf_launch_plan_make(&k->launch, k->slots, &gpu, k->args, &k->plan); }
+
+static int64_t stride(const kernel *k, unsigned access, unsigned axis) {
+    return (int64_t)k->args[k->accesses[access].word + 1 + axis];
+}
+
+#define STRIDES(...)                                                                                                        \
+    (const int64_t[]) { __VA_ARGS__ }
+
+// x transposed plus y: [m, n], x has stride 1 along m.
+static void transpose(kernel *k, int64_t m, int64_t n, uint8_t bytes, uint64_t x_address) {
+    kernel_init(k, 2, STRIDES(m, n));
+    add(k, bytes, false, x_address, STRIDES(1, m));
+    add(k, bytes, false, 4096, STRIDES(n, 1));
+    add(k, bytes, true, 8192, STRIDES(n, 1));
+    plan(k);
+}
+
+static void expect_tiles(const kernel *k, unsigned vector, unsigned tiled, uint64_t tiles) {
+    ck_assert_uint_eq(k->plan.cls.shape, LFUSER_ABI_TILE);
+    ck_assert_uint_eq(k->plan.cls.vector, vector);
+    ck_assert_uint_eq(k->plan.cls.tiled, tiled);
+    ck_assert_uint_eq(k->plan.cells, tiles);
+}
+
+static void expect_plain(const kernel *k, unsigned vector) {
+    ck_assert_uint_eq(k->plan.cls.shape, LFUSER_ABI_BLOCK);
+    ck_assert_uint_eq(k->plan.cls.vector, vector);
+    ck_assert_uint_eq(k->plan.cls.tiled, 0);
+    ck_assert_uint_eq(k->plan.cells, 0);
+}
+
+START_TEST(a_transpose_is_tiled_by_element_size) {
+    static const struct {
+        uint8_t bytes, vector;
+        uint64_t tiles;
+    } sizes[] = {{1, 16, 8 * 4}, {2, 8, 16 * 4}, {4, 4, 32 * 4}, {8, 2, 32 * 8}, {16, 1, 32 * 8}};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        kernel k;
+        transpose(&k, 1024, 256, sizes[i].bytes, 0);
+        expect_tiles(&k, sizes[i].vector, 1, sizes[i].tiles);
+        ck_assert_uint_eq(k.plan.cls.rows, 2);
+        ck_assert_uint_eq(k.plan.cls.wide, 0);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_aligned_goes_by_single_elements) {
+    kernel k;
+    transpose(&k, 1024, 256, 4, 4); // base
+    expect_tiles(&k, 1, 1, 32 * 8);
+    transpose(&k, 1022, 256, 4, 0); // a line of x
+    expect_tiles(&k, 1, 1, 32 * 8);
+    transpose(&k, 1024, 258, 4, 0); // a line of y
+    expect_tiles(&k, 1, 1, 32 * 9);
+    transpose(&k, 1024, 256, 4, 0);
+    k.slots[k.accesses[0].word + 2] = 1026; // pitch
+    plan(&k);
+    expect_tiles(&k, 1, 1, 32 * 8);
+    k.slots[k.accesses[0].word + 1] = (uint64_t)-1; // backwards
+    plan(&k);
+    expect_tiles(&k, 1, 1, 32 * 8);
+}
+END_TEST
+
+START_TEST(small_and_contiguous_is_not_tiled) {
+    kernel k;
+    transpose(&k, 15, 256, 4, 0); // less than half a tile
+    expect_plain(&k, 1);
+    transpose(&k, 256, 15, 4, 0);
+    expect_plain(&k, 1);
+    transpose(&k, 16, 16, 4, 0);
+    expect_tiles(&k, 1, 1, 1);
+    transpose(&k, 1, 4096, 4, 0); // an axis of one: all lie in a row
+    ck_assert_uint_eq(k.plan.cls.rows, 1);
+    expect_plain(&k, 4);
+    transpose(&k, 0, 4096, 4, 0);
+    ck_assert(!k.some);
+    transpose(&k, 256, 256, 4, 0);
+    k.accesses[0].ahead = false; // a guard
+    plan(&k);
+    expect_plain(&k, 1);
+    k.accesses[0].ahead = true;
+    k.launch.weight = 2000; // so much to do that memory does not matter
+    plan(&k);
+    expect_plain(&k, 1);
+}
+END_TEST
+
+START_TEST(the_other_axis_comes_before_the_innermost) {
+    kernel k; // permute [2, 1, 0]: neighbours of x lie along axis 0
+    kernel_init(&k, 3, STRIDES(128, 3, 64));
+    add(&k, 2, false, 0, STRIDES(1, 128, 3 * 128));
+    add(&k, 2, true, 4096, STRIDES(3 * 64, 64, 1));
+    plan(&k);
+    expect_tiles(&k, 8, 1, 3 * 2 * 1);
+    ck_assert_uint_eq(k.plan.cls.rows, 3);
+    ck_assert_int_eq(stride(&k, 0, 1), 1);
+    ck_assert_int_eq(stride(&k, 0, 0), 128);
+    ck_assert_int_eq(stride(&k, 0, 2), 3 * 128);
+    ck_assert_int_eq(stride(&k, 1, 1), 3 * 64);
+    k.launch.indexed = true; // indices are looked at: axes stay where they are
+    plan(&k);
+    expect_plain(&k, 1);
+}
+END_TEST
+
+START_TEST(outer_axes_merge) {
+    kernel k; // x[b, h, n, m] read as [b, h, m, n]
+    kernel_init(&k, 4, STRIDES(4, 6, 64, 128));
+    add(&k, 4, false, 0, STRIDES(6 * 64 * 128, 64 * 128, 1, 64));
+    add(&k, 4, true, 4096, STRIDES(6 * 64 * 128, 64 * 128, 128, 1));
+    plan(&k);
+    expect_tiles(&k, 4, 1, 24 * 2 * 2);
+    ck_assert_int_eq(stride(&k, 0, 1), 64 * 128);
+    ck_assert_int_eq(stride(&k, 0, 0), 0);
+}
+END_TEST
+
+START_TEST(the_order_of_the_result_decides) {
+    kernel k; // x and y transposed into a transposed result: nothing is turned
+    kernel_init(&k, 2, STRIDES(256, 512));
+    add(&k, 4, false, 0, STRIDES(1, 256));
+    add(&k, 4, false, 4096, STRIDES(1, 256));
+    add(&k, 4, true, 8192, STRIDES(1, 256));
+    plan(&k);
+    expect_plain(&k, 4);
+    ck_assert_uint_eq(k.plan.cls.rows, 1);
+    k.slots[k.accesses[1].word + 1] = 512; // y as it is: turned as seen from the result
+    k.slots[k.accesses[1].word + 2] = 1;
+    plan(&k);
+    expect_tiles(&k, 4, 2, (512 / 32) * (256 / 64));
+}
+END_TEST
+
+START_TEST(as_many_as_fit_are_tiled) {
+    kernel k; // 8 KiB a tile: six fit 48 KiB, and the seventh leaves no vectors
+    kernel_init(&k, 2, STRIDES(256, 256));
+    for (unsigned i = 0; i < 6; i++) add(&k, 4, false, 0, STRIDES(1, 256));
+    add(&k, 4, true, 8192, STRIDES(256, 1));
+    plan(&k);
+    expect_tiles(&k, 4, 0x3f, 8 * 4);
+    kernel_init(&k, 2, STRIDES(256, 256));
+    for (unsigned i = 0; i < 7; i++) add(&k, 4, false, 0, STRIDES(1, 256));
+    add(&k, 4, true, 8192, STRIDES(256, 1));
+    plan(&k);
+    expect_tiles(&k, 1, 0x7f, 8 * 8); // 4 KiB a tile
+}
+END_TEST
+
+START_TEST(a_broadcast_beside_a_transpose) {
+    kernel k;
+    kernel_init(&k, 2, STRIDES(256, 256));
+    add(&k, 4, false, 0, STRIDES(1, 256));
+    add(&k, 4, false, 4096, STRIDES(1, 0))->varies = 1; // of a column: one a row
+    add(&k, 4, true, 8192, STRIDES(256, 1));
+    plan(&k);
+    expect_tiles(&k, 4, 1, 8 * 4);
+    k.accesses[1].varies = 3; // the code would take a vector of it
+    plan(&k);
+    expect_tiles(&k, 1, 1, 8 * 8);
+}
+END_TEST
+
+START_TEST(more_than_32_bits) {
+    kernel k;
+    transpose(&k, 65536, 65536, 2, 0);
+    expect_tiles(&k, 8, 1, 1024 * 1024);
+    ck_assert_uint_eq(k.plan.cls.wide, 1);
+}
+END_TEST
+
+START_TEST(classes_have_different_keys) {
+    uint32_t seen[1024], n = 0;
+    for (uint8_t vector = 1; vector <= 16; vector *= 2)
+        for (unsigned tiled = 0; tiled < 64; tiled++) {
+            lfuser_abi_class c = {
+                .rows = 2, .vector = vector, .shape = tiled ? LFUSER_ABI_TILE : LFUSER_ABI_BLOCK, .tiled = (uint8_t)tiled};
+            seen[n++] = lf_class_key(c);
+            for (uint32_t i = 0; i + 1 < n; i++) ck_assert_uint_ne(seen[i], seen[n - 1]);
+        }
+}
+END_TEST
+
+START_TEST(what_is_expected_of_row_major_parameters) {
+    kernel k;
+    lfuser_abi_class classes[LF_MAX_CLASSES];
+    transpose(&k, 256, 256, 2, 0);
+    k.accesses[0].along = 0;
+    k.accesses[1].along = 1;
+    ck_assert_uint_ge(lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes), 2);
+    ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CPU, classes);
+    ck_assert_uint_eq(classes[0].shape, LFUSER_ABI_BLOCK);
+    k.accesses[0].along = 1;
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes);
+    ck_assert_uint_eq(classes[0].shape, LFUSER_ABI_BLOCK);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("launch");
+    TCase *t = tcase_create("tiles");
+    tcase_add_test(t, a_transpose_is_tiled_by_element_size);
+    tcase_add_test(t, what_is_not_aligned_goes_by_single_elements);
+    tcase_add_test(t, small_and_contiguous_is_not_tiled);
+    tcase_add_test(t, the_other_axis_comes_before_the_innermost);
+    tcase_add_test(t, outer_axes_merge);
+    tcase_add_test(t, the_order_of_the_result_decides);
+    tcase_add_test(t, as_many_as_fit_are_tiled);
+    tcase_add_test(t, a_broadcast_beside_a_transpose);
+    tcase_add_test(t, more_than_32_bits);
+    tcase_add_test(t, classes_have_different_keys);
+    tcase_add_test(t, what_is_expected_of_row_major_parameters);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
