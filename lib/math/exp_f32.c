@@ -1,26 +1,36 @@
-// f32 exp, exp2, expm1, sigmoid.
+// f32 exp and its cheaper forms, exp2, expm1, sigmoid.
 #include "exp_f32.h"
 
 float lfm_exp_f32(float x) {
     // Below -104 the result is 0, above 89 infinite; a NaN passes both comparisons.
     x = x < -104.0f ? -104.0f : x;
     x = x > 89.0f ? 89.0f : x;
-    lfm_exp_reduced e = exp_reduce_f32(x);
-    return scale_f32(1.0f + exp_tail_f32(e.r), e.bits);
+    lfm_exp_reduced e = exp2_reduce_f32(x);
+    return scale_f32(exp2_poly_f32(e.r, 1), e.bits);
+}
+
+// lfm_exp_f32 where |x| <= 87, bit by bit: the result is normal, so n goes straight into the exponent.
+float lfm_exp_near_f32(float x) {
+    lfm_exp_reduced e = exp2_reduce_f32(x);
+    return float_of(bits32(exp2_poly_f32(e.r, 1)) + (e.bits << 23));
+}
+
+// lfm_exp_f32 where x <= 43 or x is NaN, bit by bit: the polynomial makes 2^(r - 65), so that one product by 2^(n + 65) rounds once
+// also when the result is subnormal.
+float lfm_exp_low_f32(float x) {
+    x = x < -104.0f ? -104.0f : x;
+    const float round = ROUND_F32 + (127 + 65);
+    float t = fma32(x, LOG2E_F32, round);
+    float r = fma32(x, LOG2E_F32, round - t);
+    r = fma32(x, LOG2E_TAIL_F32, r);
+    return exp2_poly_f32(r, 0x1p-65f) * float_of(bits32(t) << 23);
 }
 
 float lfm_exp2_f32(float x) {
     x = x < -151.0f ? -151.0f : x;
     x = x > 129.0f ? 129.0f : x;
     float t = x + ROUND_F32;
-    float r = x - (t - ROUND_F32);
-    float p = 0x1.4c15aap-13f;
-    p = fma32(p, r, 0x1.5fc1d4p-10f);
-    p = fma32(p, r, 0x1.3b217cp-7f);
-    p = fma32(p, r, 0x1.c6ada8p-5f);
-    p = fma32(p, r, 0x1.ebfbe6p-3f);
-    p = fma32(p, r, 0x1.62e432p-1f);
-    return scale_f32(fma32(p, r, 1.0f), bits32(t));
+    return scale_f32(exp2_poly_f32(x - (t - ROUND_F32), 1), bits32(t));
 }
 
 float lfm_expm1_f32(float x) {

@@ -26,6 +26,26 @@ LFM_INLINE lfm_exp_reduced exp_reduce_f32(float x) {
     return e;
 }
 
+// x·log2 e = n + r, |r| <= 0.5 and a little; bits as above. The product has two parts: the head less n is exact within the fma.
+#define LOG2E_TAIL_F32 0x1.4ae0c0p-26f
+LFM_INLINE lfm_exp_reduced exp2_reduce_f32(float x) {
+    float t = fma32(x, LOG2E_F32, ROUND_F32);
+    float first = fma32(x, LOG2E_F32, ROUND_F32 - t);
+    lfm_exp_reduced e = {fma32(x, LOG2E_TAIL_F32, first), 0, bits32(t)};
+    return e;
+}
+
+// 2^r · scale for |r| <= 0.5 and a scale that is a power of two: the same bits, only scaled.
+LFM_INLINE float exp2_poly_f32(float r, float scale) {
+    float p = 0x1.4c15aap-13f * scale;
+    p = fma32(p, r, 0x1.5fc1d4p-10f * scale);
+    p = fma32(p, r, 0x1.3b217cp-7f * scale);
+    p = fma32(p, r, 0x1.c6ada8p-5f * scale);
+    p = fma32(p, r, 0x1.ebfbe6p-3f * scale);
+    p = fma32(p, r, 0x1.62e432p-1f * scale);
+    return fma32(p, r, scale);
+}
+
 // e^r - 1 for |r| <= 0.35. The sign of a zero is lost.
 LFM_INLINE float exp_tail_f32(float r) {
     float q = 0x1.6ac71ep-10f;

@@ -1,6 +1,6 @@
 // Tests of lib/math: quick by default (a slice of all floats, some hundred thousand doubles, exact cases); --long
 // sweeps all 2^32 floats, --dense all from 2^-26 to 2^8 and a slice of the rest. --f32, --f64, --stride=N, --doubles=N
-// and names of functions (or of the groups special, half, binary, complex) limit what is run.
+// and names of functions (or of the groups special, forms, half, binary, complex) limit what is run.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +150,7 @@ int main(int argc, char **argv) {
     }
     if (!only32 && !only64) {
         if (wanted("special", argc, argv)) test_math_special();
+        if (wanted("forms", argc, argv)) test_math_forms(stride > 251 ? 251 : stride);
         if (wanted("half", argc, argv)) test_math_half();
         if (wanted("binary", argc, argv)) test_math_binary(doubles);
         if (wanted("complex", argc, argv)) test_math_complex(doubles);

@@ -404,10 +404,13 @@ static void report_index_error(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     lf_if_end(k, &bad);
 }
 
+static void arguments(lf_kernel *k, const lf_stmt *s, unsigned lane, lf_register *out) {
+    for (unsigned i = 0; i < s->n_args; i++) out[i] = s->args[i] == LF_NO_STMT ? (lf_register){NULL, NULL} : lf_reg(k, s->args[i], lane);
+}
+
 static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     lf_register args[8] = {{NULL, NULL}};
-    for (unsigned i = 0; i < s->n_args; i++)
-        if (s->args[i] != LF_NO_STMT) args[i] = lf_reg(k, s->args[i], lane);
+    arguments(k, s, lane, args);
     LLVMBuilderRef b = k->e->builder;
     switch (s->kind) {
     case LF_STMT_INDEX: return index_of(k, s, lane);
@@ -439,6 +442,12 @@ static void emit_one(lf_kernel *k, lf_stmt_id id) {
         if (s->kind == LF_STMT_STORE) store_vector(k, id);
         else if (s->guard == LF_NO_STMT) load_vector(k, id);
         else load_guarded_vector(k, id);
+        return;
+    }
+    if (s->kind == LF_STMT_ELEM && k->varies[id]) {
+        lf_register args[LF_MAX_LANES][LF_EMIT_OPERANDS] = {0};
+        for (unsigned lane = 0; lane < k->lanes; lane++) arguments(k, s, lane, args[lane]);
+        lf_emit_elem_lanes(k->e, s->op, args, k->lanes, registers_of(k, id));
         return;
     }
     bool each = k->varies[id] || (s->kind == LF_STMT_STORE && (s->column || !k->loop->cols));

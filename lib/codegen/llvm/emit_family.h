@@ -27,6 +27,9 @@ static inline LLVMValueRef l_operand(lf_emit *e, const lf_elem *x, const lf_regi
     return lf_emit_widen(e, x->in[i], v[i].re);
 }
 
+// The value is <= 0 or NaN whatever the program is given: x - max x, as softmax and its kin have it.
+bool lf_emit_never_above_zero(const lf_value *value);
+
 // ---- single steps that several families use -------------------------------------------------------------------------
 // min, max, fmin, fmax of two floats or doubles.
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b);

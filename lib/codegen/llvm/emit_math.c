@@ -108,12 +108,32 @@ static LLVMValueRef function(lf_emit *e, lf_opcode code, bool half, LLVMValueRef
     return v_fast ? v_fast : l_math1(e, lf_op_info_of(code)->name, a);
 }
 
+// Every axis is read at its own place or at 0.
+static bool repeats_only(const lf_op *op) {
+    if (op->code != LF_OP_EXPAND || op->view.reshape) return false;
+    uint8_t rank = op->results[0].type.rank;
+    if (op->operands[0]->type.rank != rank) return false;
+    for (uint8_t a = 0; a < rank; a++)
+        if (op->view.map[a] != a || op->view.start[a] || op->view.step[a]) return false;
+    return true;
+}
+
+bool lf_emit_never_above_zero(const lf_value *value) {
+    const lf_op *sub = value->def;
+    if (sub->code != LF_OP_SUB || !lf_is_float(value->type.dtype)) return false;
+    const lf_op *most = sub->operands[1]->def;
+    while (repeats_only(most)) most = most->operands[0]->def;
+    return most->code == LF_OP_RMAX && most->keepdim && most->operands[0] == sub->operands[0];
+}
+
 lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     lf_dtype d = x->in[0];
     if (lf_is_complex(d)) return lf_emit_complex_math(e, lf_op_info_of(x->code)->name, lf_dtype_part(d), v, x->n);
     if (!lf_is_float(d)) return lf_emit_refuse(e, x);
     LLVMValueRef a = l_operand(e, x, v, 0);
     bool binary = x->code == LF_OP_ATAN2 || x->code == LF_OP_HYPOT;
+    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && !e->fast && lf_emit_never_above_zero(x->values[0]))
+        return l_register(l_math1(e, "exp_low", a));
     LLVMValueRef r =
         binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
     return l_register(lf_emit_narrow(e, d, r));
