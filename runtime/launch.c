@@ -181,12 +181,12 @@ static bool is_turned(const lfuser_abi_launch *l, uint64_t *args, uint32_t acces
     return l->accesses[access].ahead && (unit == 1 || unit == -1) && (step > 1 || step < -1);
 }
 
-// The axis along which most bytes of an iteration are turned; the innermost one: none.
+// The axis, long enough for tiles, along which most bytes of an iteration are turned; the innermost one: none.
 static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents) {
-    uint32_t innermost = l->rows - 1u, best = innermost, most = 0;
+    uint32_t innermost = l->rows - 1u, best = innermost, most = 0, least = lfuser_abi_tile_outer(1) / 2;
     for (uint32_t outer = l->indexed ? innermost - 1 : 0; outer < innermost; outer++) {
         uint32_t bytes = 0;
-        for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && extents[outer] > 1; i++)
+        for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && extents[outer] >= least; i++)
             if (is_turned(l, args, i, outer)) bytes += l->accesses[i].bytes;
         if (bytes > most) best = outer, most = bytes;
     }

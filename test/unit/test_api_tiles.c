@@ -92,12 +92,38 @@ START_TEST(transposes_among_others) {
 }
 END_TEST
 
+static uint32_t widest(const test_program *p) {
+    uint32_t vector = 0;
+    for (size_t i = 0; i < lfuser_executable_n_kernels(p->executable); i++) {
+        lfuser_kernel_info info = {.size = sizeof info};
+        ok(lfuser_executable_kernel(p->executable, i, &info));
+        if (info.vector > vector) vector = info.vector;
+    }
+    return vector;
+}
+
+// On a GPU: without tiles, elements of a transpose are taken one by one.
+START_TEST(transposes_take_vectors_and_few_classes) {
+    static const int64_t sizes[] = {1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 100, 128, 160};
+    test_program p;
+    ck_assert(program_open(&p, "(%x: $D[%a, %b]) { %p = permute %x, [1, 0] %z = neg %p return %z }", LFUSER_F32));
+    check_case(&p, &(case_options){.n = 7, .extents = (const int64_t[]){64, 128, 3, 2}});
+    if (strcmp(test_device_name(), "cpu")) ck_assert_uint_eq(widest(&p), 4);
+    uint64_t before = stats().compiles;
+    for (unsigned i = 0; i < COUNT(sizes); i++)
+        check_case(&p, &(case_options){.n = 7, .extents = (const int64_t[]){sizes[i], sizes[COUNT(sizes) - 1 - i], 3, 2}});
+    ck_assert_uint_le(stats().compiles - before, 4); // one axis, two axes, and tiles of single elements
+    program_close(&p);
+}
+END_TEST
+
 static Suite *make(void) {
     Suite *s = suite_create("api tiles");
     TCase *t = device_tcase(s, "tiles", 300);
     tcase_add_loop_test(t, transposes_of_every_dtype, LFUSER_BOOL, N_DTYPES);
     tcase_add_loop_test(t, permutations_to_rank_5, 0, COUNT(permutations));
     tcase_add_loop_test(t, transposes_among_others, 0, COUNT(mixtures));
+    tcase_add_test(t, transposes_take_vectors_and_few_classes);
     return s;
 }
 

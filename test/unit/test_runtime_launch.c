@@ -144,6 +144,17 @@ START_TEST(the_other_axis_comes_before_the_innermost) {
 }
 END_TEST
 
+START_TEST(an_axis_too_short_for_tiles_does_not_count) {
+    kernel k; // x is turned along axis 0, of 3 elements; y, smaller ones, along axis 1
+    kernel_init(&k, 3, STRIDES(3, 64, 128));
+    add(&k, 8, false, 0, STRIDES(1, 3, 3 * 64));
+    add(&k, 4, false, 0, STRIDES(64 * 128, 1, 64));
+    add(&k, 8, true, 4096, STRIDES(64 * 128, 128, 1));
+    plan(&k);
+    expect_tiles(&k, 1, 2, 3 * 2 * 4);
+}
+END_TEST
+
 START_TEST(outer_axes_merge) {
     kernel k; // x[b, h, n, m] read as [b, h, m, n]
     kernel_init(&k, 4, STRIDES(4, 6, 64, 128));
@@ -244,6 +255,7 @@ int main(void) {
     tcase_add_test(t, what_is_not_aligned_goes_by_single_elements);
     tcase_add_test(t, small_and_contiguous_is_not_tiled);
     tcase_add_test(t, the_other_axis_comes_before_the_innermost);
+    tcase_add_test(t, an_axis_too_short_for_tiles_does_not_count);
     tcase_add_test(t, outer_axes_merge);
     tcase_add_test(t, the_order_of_the_result_decides);
     tcase_add_test(t, as_many_as_fit_are_tiled);
