@@ -14,6 +14,7 @@ config.test_exec_root = os.path.join(config.lfuser_build_dir, "test", "text")
 
 config.environment["PATH"] = os.pathsep.join([config.llvm_bindir, config.environment.get("PATH", "")])
 config.environment["LC_ALL"] = "C"
+config.environment["LFUSER_CACHE"] = "off"  # what is compiled is compiled anew
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "LFUSER_TEST_DEVICE", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -93,6 +93,9 @@ typedef struct lfuser_context_options {
     lfuser_log_level log_least;
     uint32_t threads;                                         // of the CPU device; 0: one a core
     const char *codegen_path;                                 // NULL: liblfuser-codegen.so beside this library
+    const char *cache_directory;                              // compiled code is kept there as files; NULL: $LFUSER_CACHE ("off":
+                                                              // nowhere), else $XDG_CACHE_HOME/lfuser or ~/.cache/lfuser; "": nowhere
+    uint64_t cache_bytes;                                     // that those files may take; 0: 256 MiB
 } lfuser_context_options;
 
 // Independent of every other context. Opens no device and loads no LLVM. options may be NULL. Since 0.1.
@@ -102,6 +105,24 @@ LFUSER_API void lfuser_context_destroy(lfuser_context *context);
 LFUSER_API void lfuser_free(lfuser_context *context, void *text);
 // Loads the code generator and lets it compile something small, so that the first program need not wait for it (about 50 ms).
 LFUSER_API lfuser_status lfuser_context_warm(lfuser_context *context) LFUSER_MUST_USE;
+
+// Compiled code is kept: in memory, where equal code of several executables is one, and as files that other processes and later
+// ones find. A program whose code is there starts without the code generator, which is then not even opened. A file that is
+// missing, damaged or of another version is a miss, never an error. Counters only grow. Since 0.1.
+typedef struct lfuser_cache_stats {
+    size_t size;
+    const char *directory;    // borrowed from the context; NULL: no files
+    uint64_t entries, bytes;  // of the files, whoever wrote them
+    uint64_t limit_bytes;
+    uint64_t compiles;        // times that the code generator was needed in this context
+    uint64_t shared;          // code that another executable of this context held already
+    uint64_t memory_hits, disk_hits, misses;
+    uint64_t stores, evictions;
+    uint64_t faults;          // files that could not be read, written or believed; the log says why
+} lfuser_cache_stats;
+LFUSER_API lfuser_status lfuser_context_cache_stats(lfuser_context *context, lfuser_cache_stats *out_stats) LFUSER_MUST_USE;
+// Removes everything from the cache, files included; code in use stays. Any thread.
+LFUSER_API void lfuser_context_cache_clear(lfuser_context *context);
 
 // ---- Devices -----------------------------------------------------------------------------------------------------------------
 

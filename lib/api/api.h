@@ -1,6 +1,7 @@
 // What stands behind the public handles. Private to lib/api.
 #ifndef LF_API_API_H
 #define LF_API_API_H
+#include "api/loaded.h"
 #include "api/spares.h"
 #include "base/dylib.h"
 #include "base/log.h"
@@ -27,6 +28,7 @@ struct lfuser_context {
     const lf_codegen_table *codegen;     // NULL until then
     lf_codegen *generator;
     lf_watcher *watcher;                 // owned; started by the first callback
+    lf_loaded_table code;
 };
 
 struct lfuser_device {
@@ -62,8 +64,8 @@ struct lfuser_fusion {
 typedef struct lf_variant {
     uint32_t key;                        // lf_class_key
     lfuser_abi_class cls;
-    lf_object object;
-    lf_kernel *kernel;                   // owned
+    lf_loaded *code;                       // a reference
+    lf_kernel *kernel;                   // the code's
 } lf_variant;
 
 typedef struct lf_kernel_slot {
@@ -96,10 +98,9 @@ struct lfuser_executable {
     lfuser_fusion *fusion;               // retained
     lfuser_device *device;               // retained; NULL for host-only programs
     lf_program *program;                 // owned
-    const lf_codegen_table *codegen;
-    lf_codegen *generator;
     lf_codegen_options options;
-    lf_object host;                      // owned
+    lf_loaded *host_code;                  // a reference
+    lf_object host;                      // a copy of its entries
     lf_kernel_slot *kernels;             // abi.n_kernels
     _Atomic(lf_frame *) frames[LF_FRAMES];
     void **constants;                    // device memory of abi.constants

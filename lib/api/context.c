@@ -27,6 +27,11 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
             return lf_public(lf_out_of_memory());
         }
     }
+    lf_status s = lf_loaded_table_init(c, &given);
+    if (s) {
+        lfuser_context_destroy(c);
+        return lf_public(s);
+    }
     *out_context = c;
     return NULL;
 }
@@ -34,6 +39,7 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
 void lfuser_context_destroy(lfuser_context *c) {
     if (!c) return;
     lf_watcher_stop(c->watcher);
+    lf_loaded_table_finish(c);
     if (c->generator) c->codegen->destroy(c->generator);
     lf_dylib_close(c->codegen_lib, false);  // LLVM does not take being unloaded
     pthread_mutex_destroy(&c->lock);

@@ -51,28 +51,29 @@ static lf_variant *find_variant(lf_kernel_slot *slot, uint32_t key) {
 
 static void free_variant(lfuser_executable *e, lf_variant *v) {
     if (!v) return;
-    if (v->kernel) e->device->device->ops->kernel_destroy(v->kernel);
-    e->codegen->release(e->generator, &v->object);
+    lf_loaded_release(e->context, v->code);
     lf_free(&e->context->allocator, v);
 }
 
-static lf_status compile_variant(lfuser_executable *e, const lf_loop *loop, lfuser_abi_class cls, lf_variant **out_variant) {
+static lf_loaded_request request_for(const lfuser_executable *e, const lfuser_abi_launch *l, lfuser_abi_class cls) {
+    return (lf_loaded_request){.loop = e->program->kernels[l->kernel], .device = e->device, .cls = cls, .options = e->options};
+}
+
+static lf_status make_variant(lfuser_executable *e, const lfuser_abi_launch *l, lfuser_abi_class cls, lf_variant **out_variant) {
     *out_variant = NULL;
     lf_variant *v = lf_alloc_zero(&e->context->allocator, sizeof *v);
     if (!v) return lf_out_of_memory();
     v->key = lf_class_key(cls);
     v->cls = cls;
-    lf_status s = e->codegen->kernel(e->generator, loop, &e->device->target, cls, &e->options, &v->object);
-    atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
-    if (!s) {
-        lf_image image = {.kind = v->object.address ? LF_IMAGE_NATIVE : LF_IMAGE_PTX, .entry = v->object.entry, .data = v->object.text,
-                          .size = v->object.text_size, .address = v->object.address, .shared_bytes = v->object.shared_bytes};
-        s = e->device->device->ops->kernel_load(e->device->device, &image, &v->kernel);
-    }
+    lf_loaded_request r = request_for(e, l, cls);
+    bool compiled;
+    lf_status s = lf_loaded_get(e->context, &r, &v->code, &compiled);
+    if (compiled) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
     if (s) {
         free_variant(e, v);
         return s;
     }
+    v->kernel = v->code->kernel;
     *out_variant = v;
     return NULL;
 }
@@ -100,7 +101,7 @@ lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_ab
     if (!*out_variant && at == LF_MAX_CLASSES)
         s = lf_error(&e->context->allocator, LF_INTERNAL, "kernel %s has more than %d classes", l->name, (int)LF_MAX_CLASSES);
     else if (!*out_variant)
-        s = compile_variant(e, e->program->kernels[l->kernel], cls, out_variant);
+        s = make_variant(e, l, cls, out_variant);
     if (!s && *out_variant && at < LF_MAX_CLASSES && !find_variant(slot, (*out_variant)->key))
         atomic_store_explicit(&slot->variants[at], *out_variant, memory_order_release);
     pthread_mutex_unlock(&e->lock);
@@ -155,15 +156,16 @@ static lf_status upload_constants(lfuser_executable *e) {
 static lf_status build(lfuser_executable *e) {
     pthread_mutex_lock(&e->fusion->lock);
     lf_status s = lf_program_create(e->fusion->graph, &e->program);
-    if (!s) s = lf_context_codegen(e->context, &e->codegen, &e->generator);
-    if (!s) s = e->codegen->host(e->generator, e->program, &e->host);
+    bool compiled = false;
+    if (!s) s = lf_loaded_get(e->context, &(lf_loaded_request){.program = e->program}, &e->host_code, &compiled);
     pthread_mutex_unlock(&e->fusion->lock);
     if (s) return s;
+    e->host = e->host_code->object;
     const lfuser_abi_program *abi = &e->program->abi;
     if (abi->n_launches && !e->device)
         return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT, "@%s has device work (%u kernels): a device is needed to compile it",
                         abi->name, abi->n_launches);
-    if (e->device) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
+    if (e->device && compiled) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
     e->kernels = lf_alloc_zero(&e->context->allocator, (abi->n_kernels + 1) * sizeof *e->kernels);
     if (!e->kernels) return lf_out_of_memory();
     return upload_constants(e);
@@ -225,7 +227,7 @@ void lfuser_executable_destroy(lfuser_executable *e) {
             for (unsigned v = 0; v < LF_MAX_CLASSES; v++) free_variant(e, atomic_load(&e->kernels[i].variants[v]));
     }
     for (unsigned i = 0; i < LF_FRAMES; i++) free_frame(e, atomic_load(&e->frames[i]));
-    if (e->codegen) e->codegen->release(e->generator, &e->host);
+    lf_loaded_release(e->context, e->host_code);
     lf_free(&e->context->allocator, e->kernels);
     lf_vec_finish(&e->streams);
     pthread_mutex_destroy(&e->lock);

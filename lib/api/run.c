@@ -41,7 +41,7 @@ enum { FEW_ELEMENTS = 16384 };           // that a CPU thread takes at once
 static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
     const lf_planned *planned = &r->frame->planned[i];
-    const lf_object *object = &planned->variant->object;
+    const lf_object *object = &planned->variant->code->object;
     bool as_planned = planned->variant->cls.shape == planned->plan.cls.shape;  // else the general class stands in
     uint64_t items = planned->plan.cells && as_planned ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);

@@ -77,7 +77,9 @@ void lf_cache_drop(lf_cache *c, lf_cache_key key) {
 const lf_cache_stats *lf_cache_statistics(const lf_cache *c) { return &c->stats; }
 const char *lf_cache_directory(const lf_cache *c) { return c->disk.path; }
 uint64_t lf_cache_limit(const lf_cache *c) { return c->disk.limit; }
-void lf_cache_measure(lf_cache *c, uint64_t *out_entries, uint64_t *out_bytes) { lf_disk_measure(&c->disk, out_entries, out_bytes); }
+void lf_cache_measure(lf_cache *c, uint64_t *out_entries, uint64_t *out_bytes) {
+    lf_disk_measure(&c->disk, out_entries, out_bytes);
+}
 
 void lf_cache_clear(lf_cache *c) {
     lf_memory_clear(&c->memory);

@@ -14,11 +14,11 @@ enum { LOOK_AGAIN = 64, MOST_BYTES = 1 << 30 };
 
 typedef struct head {
     char magic[8];
-    uint64_t maker;          // hash of who wrote it
+    uint64_t maker; // hash of who wrote it
     uint64_t key[2];
-    uint64_t size;           // of what follows, in bytes
-    uint64_t hash;           // of what follows
-    uint64_t head_hash;      // of the six above
+    uint64_t size;      // of what follows, in bytes
+    uint64_t hash;      // of what follows
+    uint64_t head_hash; // of the six above
 } head;
 static const char magic[8] = {'l', 'f', 'c', 'a', 'c', 'h', 'e', '1'};
 
@@ -27,9 +27,12 @@ static uint64_t hash_of_head(const head *h) { return XXH3_64bits(h, offsetof(hea
 char *lf_cache_default_directory(const lf_allocator *a) {
     const char *own = getenv("LFUSER_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *base, *rest;
     if (own && *own) return strcmp(own, "off") ? lf_strndup(a, own, strlen(own)) : NULL;
-    if (xdg && *xdg == '/') base = xdg, rest = "/lfuser";
-    else if (home && *home == '/') base = home, rest = "/.cache/lfuser";
-    else return NULL;
+    if (xdg && *xdg == '/')
+        base = xdg, rest = "/lfuser";
+    else if (home && *home == '/')
+        base = home, rest = "/.cache/lfuser";
+    else
+        return NULL;
     size_t n = strlen(base), more = strlen(rest);
     char *path = lf_alloc(a, n + more + 1);
     if (!path) return NULL;
@@ -38,11 +41,13 @@ char *lf_cache_default_directory(const lf_allocator *a) {
     return path;
 }
 
-lf_status lf_disk_init(lf_disk *d, const lf_allocator *a, const lf_log *log, const lf_cache_options *options, lf_cache_stats *stats) {
+lf_status lf_disk_init(lf_disk *d, const lf_allocator *a, const lf_log *log, const lf_cache_options *options,
+                       lf_cache_stats *stats) {
     *d = (lf_disk){.allocator = a, .limit = options->disk_bytes, .stats = stats, .folder = -1};
     if (log) d->log = *log;
     d->maker = XXH3_64bits(options->maker, strlen(options->maker));
-    if (options->directory && !(d->path = lf_strndup(a, options->directory, strlen(options->directory)))) return lf_out_of_memory();
+    if (options->directory && !(d->path = lf_strndup(a, options->directory, strlen(options->directory))))
+        return lf_out_of_memory();
     pthread_mutex_init(&d->lock, NULL);
     return NULL;
 }
@@ -127,7 +132,8 @@ static const char *read_entry(const lf_disk *d, int file, lf_cache_key key, lf_b
     struct stat st;
     head h;
     if (fstat(file, &st)) return strerror(errno);
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) return "not a file of ours alone";
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+        return "not a file of ours alone";
     if (st.st_size < (off_t)sizeof h || !read_all(file, &h, sizeof h)) return "cut short";
     if (memcmp(h.magic, magic, sizeof magic) != 0 || h.head_hash != hash_of_head(&h)) return "damaged (head)";
     if (h.maker != d->maker || h.key[0] != key.words[0] || h.key[1] != key.words[1]) return "written by another version";
@@ -154,8 +160,10 @@ lf_blob *lf_disk_find(lf_disk *d, lf_cache_key key) {
     }
     lf_blob *blob = NULL;
     const char *why = read_entry(d, file, key, &blob);
-    if (why) fault(d, name, why);
-    else (void)futimens(file, NULL);  // used now; where that is not allowed, it merely goes earlier
+    if (why)
+        fault(d, name, why);
+    else
+        (void)futimens(file, NULL); // used now; where that is not allowed, it merely goes earlier
     close(file);
     return blob;
 }
@@ -179,8 +187,12 @@ static bool write_all(int file, const void *from, size_t bytes) {
     return true;
 }
 
-static const char *write_entry(const lf_disk *d, int folder, const char *temporary, const char *name, lf_cache_key key, const lf_blob *blob) {
-    head h = {.maker = d->maker, .key = {key.words[0], key.words[1]}, .size = blob->size, .hash = XXH3_64bits(blob->bytes, blob->size)};
+static const char *write_entry(const lf_disk *d, int folder, const char *temporary, const char *name, lf_cache_key key,
+                               const lf_blob *blob) {
+    head h = {.maker = d->maker,
+              .key = {key.words[0], key.words[1]},
+              .size = blob->size,
+              .hash = XXH3_64bits(blob->bytes, blob->size)};
     memcpy(h.magic, magic, sizeof magic);
     h.head_hash = hash_of_head(&h);
     int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -217,8 +229,10 @@ void lf_disk_store(lf_disk *d, lf_cache_key key, const lf_blob *blob) {
     uint32_t n = atomic_fetch_add_explicit(&d->n_temporary, 1, memory_order_relaxed);
     snprintf(temporary, sizeof temporary, "%.32s.%ld.%u.%p.tmp", name, (long)getpid(), n, (void *)d);
     const char *why = write_entry(d, folder, temporary, name, key, blob);
-    if (why) fault(d, name, why);
-    else make_room(d, folder, blob->size + sizeof(head));
+    if (why)
+        fault(d, name, why);
+    else
+        make_room(d, folder, blob->size + sizeof(head));
 }
 
 void lf_disk_drop(lf_disk *d, lf_cache_key key) {

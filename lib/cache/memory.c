@@ -5,8 +5,8 @@ enum { BUCKETS = 1024 };
 
 struct lf_memory_entry {
     lf_cache_key key;
-    lf_blob *blob;                             // a reference
-    lf_memory_entry *chain;                    // of the bucket
+    lf_blob *blob;          // a reference
+    lf_memory_entry *chain; // of the bucket
     lf_memory_entry *newer, *older;
 };
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ABANDONED_S = 600 };                    // a writer needs milliseconds
+enum { ABANDONED_S = 600 }; // a writer needs milliseconds
 
 struct lf_disk_file {
     char name[LF_DISK_NAME];
@@ -53,7 +53,7 @@ static uint64_t list(int folder, DIR *dir, files *out) {
 
 uint64_t lf_disk_trim(const lf_allocator *a, int folder, uint64_t keep, uint64_t *out_entries, uint64_t *out_removed) {
     *out_entries = *out_removed = 0;
-    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // closed by closedir
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // closed by closedir
     DIR *dir = again < 0 ? NULL : fdopendir(again);
     if (!dir) {
         if (again >= 0) close(again);
@@ -66,7 +66,7 @@ uint64_t lf_disk_trim(const lf_allocator *a, int folder, uint64_t keep, uint64_t
     *out_entries = all.count;
     if (bytes > keep) {
         qsort(all.data, all.count, sizeof *all.data, by_use);
-        uint64_t goal = keep - keep / 8;  // some room, so that not every store has to look again
+        uint64_t goal = keep - keep / 8; // some room, so that not every store has to look again
         for (size_t i = 0; i < all.count && bytes > goal; i++) {
             if (unlinkat(folder, all.data[i].name, 0) == 0) *out_removed += 1;
             bytes -= all.data[i].bytes;

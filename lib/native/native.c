@@ -44,21 +44,21 @@ typedef struct loading {
     uint32_t n_sections;
     const Elf64_Sym *symbols;
     uint32_t n_symbols;
-    const char *names;       // of symbols
+    const char *names; // of symbols
     size_t names_bytes;
-    uint64_t *place;         // by section: offset in the mapping, NOWHERE for what is not loaded
-    size_t code_bytes, all_bytes, stubs, table;   // of the mapping, in bytes; stubs and table: a place a symbol
+    uint64_t *place;                            // by section: offset in the mapping, NOWHERE for what is not loaded
+    size_t code_bytes, all_bytes, stubs, table; // of the mapping, in bytes; stubs and table: a place a symbol
     uint8_t *base;
 } loading;
 static const uint64_t NOWHERE = UINT64_MAX;
 
-static lf_status refuse(const loading *l, const char *what) {
-    return lf_error(l->a, LF_INTERNAL, "loading code: %s", what);
-}
+static lf_status refuse(const loading *l, const char *what) { return lf_error(l->a, LF_INTERNAL, "loading code: %s", what); }
 
 // ---- reading the object --------------------------------------------------------------------------------------------------------
 
-static bool inside(const loading *l, uint64_t offset, uint64_t bytes) { return offset <= l->size && bytes <= l->size - offset; }
+static bool inside(const loading *l, uint64_t offset, uint64_t bytes) {
+    return offset <= l->size && bytes <= l->size - offset;
+}
 
 static lf_status read_header(loading *l) {
     const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)l->object;
@@ -75,7 +75,8 @@ static lf_status read_header(loading *l) {
         if (s->sh_type != SHT_NOBITS && s->sh_type != SHT_NULL && !inside(l, s->sh_offset, s->sh_size))
             return refuse(l, "the object is cut short (a section)");
         if (s->sh_type != SHT_SYMTAB) continue;
-        if (s->sh_entsize != sizeof(Elf64_Sym) || s->sh_offset % 8 || s->sh_link >= l->n_sections || s->sh_size / sizeof(Elf64_Sym) > UINT32_MAX)
+        if (s->sh_entsize != sizeof(Elf64_Sym) || s->sh_offset % 8 || s->sh_link >= l->n_sections ||
+            s->sh_size / sizeof(Elf64_Sym) > UINT32_MAX)
             return refuse(l, "a bad symbol table");
         const Elf64_Shdr *names = &l->sections[s->sh_link];
         if (names->sh_type != SHT_STRTAB || !names->sh_size || !inside(l, names->sh_offset, names->sh_size) ||
@@ -103,7 +104,8 @@ static lf_status place_sections(loading *l, bool code, size_t *at) {
     for (uint32_t i = 0; i < l->n_sections; i++) {
         const Elf64_Shdr *s = &l->sections[i];
         if (!is_loaded(s) || !(s->sh_flags & SHF_EXECINSTR) != !code) continue;
-        if (s->sh_flags & (SHF_WRITE | SHF_TLS) || s->sh_type != SHT_PROGBITS) return refuse(l, "the object has writable data");
+        if (s->sh_flags & (SHF_WRITE | SHF_TLS) || s->sh_type != SHT_PROGBITS)
+            return refuse(l, "the object has writable data");
         size_t align = s->sh_addralign ? s->sh_addralign : 1;
         if (align > 4096 || (align & (align - 1))) return refuse(l, "a section wants an alignment that is not offered");
         *at = round_up(*at, align);
@@ -128,7 +130,9 @@ static lf_status place_all(loading *l) {
 
 // ---- symbols -------------------------------------------------------------------------------------------------------------------
 
-static const char *name_of(const loading *l, const Elf64_Sym *s) { return s->st_name < l->names_bytes ? l->names + s->st_name : ""; }
+static const char *name_of(const loading *l, const Elf64_Sym *s) {
+    return s->st_name < l->names_bytes ? l->names + s->st_name : "";
+}
 
 // The address of a symbol, or of the import of that name.
 static lf_status address_of(const loading *l, uint32_t index, uint64_t *out) {
@@ -176,7 +180,8 @@ static lf_status relocate(const loading *l, const Elf64_Shdr *target, uint64_t p
     bool outside = l->symbols[index].st_shndx == SHN_UNDEF;
     bool wide = type == R_X86_64_64 || type == R_X86_64_PC64;
     size_t bytes = wide ? 8 : 4;
-    if (r->r_offset > target->sh_size || bytes > target->sh_size - r->r_offset) return refuse(l, "a relocation lies outside of its section");
+    if (r->r_offset > target->sh_size || bytes > target->sh_size - r->r_offset)
+        return refuse(l, "a relocation lies outside of its section");
     uint8_t *at = l->base + place + r->r_offset;
     uint64_t here = (uint64_t)(uintptr_t)at;
     switch (type) {
@@ -204,7 +209,8 @@ static lf_status relocate_all(const loading *l) {
         if (s->sh_type != SHT_RELA || s->sh_info >= l->n_sections || l->place[s->sh_info] == NOWHERE) continue;
         if (s->sh_entsize != sizeof(Elf64_Rela) || s->sh_offset % 8) return refuse(l, "a bad table of relocations");
         const Elf64_Rela *r = (const Elf64_Rela *)(const void *)(l->object + s->sh_offset);
-        for (size_t k = 0; k < s->sh_size / sizeof *r; k++) LF_TRY(relocate(l, &l->sections[s->sh_info], l->place[s->sh_info], &r[k]));
+        for (size_t k = 0; k < s->sh_size / sizeof *r; k++)
+            LF_TRY(relocate(l, &l->sections[s->sh_info], l->place[s->sh_info], &r[k]));
     }
     return NULL;
 }
@@ -226,11 +232,13 @@ static lf_status find_symbols(const loading *l, lf_native_symbol *symbols, size_
 
 static lf_status fill(loading *l) {
     for (uint32_t i = 0; i < l->n_sections; i++)
-        if (l->place[i] != NOWHERE) memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset, l->sections[i].sh_size);
+        if (l->place[i] != NOWHERE)
+            memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset, l->sections[i].sh_size);
     LF_TRY(relocate_all(l));
     if (mprotect(l->base, l->code_bytes, PROT_READ | PROT_EXEC) ||
         mprotect(l->base + l->code_bytes, l->all_bytes - l->code_bytes, PROT_READ))
-        return lf_error(l->a, LF_UNAVAILABLE, "loading code: this process may not run code that it has made: %s", strerror(errno));
+        return lf_error(l->a, LF_UNAVAILABLE, "loading code: this process may not run code that it has made: %s",
+                        strerror(errno));
     return NULL;
 }
 

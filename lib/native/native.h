@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct lf_native lf_native;  // loaded code; never changes
+typedef struct lf_native lf_native; // loaded code; never changes
 
 typedef struct lf_native_symbol {
     const char *name;
-    void *address;                   // out; NULL when loading failed
+    void *address; // out; NULL when loading failed
 } lf_native_symbol;
 
 // The object is copied; nothing is kept of it. LF_INTERNAL, with what is wrong, for anything that is not such an object: any

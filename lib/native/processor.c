@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-static uint64_t saved_state(void) {  // XCR0: registers that the system saves
+static uint64_t saved_state(void) { // XCR0: registers that the system saves
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
@@ -13,8 +13,12 @@ static uint64_t saved_state(void) {  // XCR0: registers that the system saves
 
 void lf_native_processor(char *out, size_t size) {
     // Leaf and subleaf, and which registers say something lasting (bit 0: eax … bit 3: edx; others hold the current core's number).
-    static const struct { uint32_t leaf, sub; unsigned registers; } leaves[] = {
-        {0, 0, 14}, {1, 0, 13}, {7, 0, 15}, {7, 1, 15}, {0xd, 1, 1}, {0x14, 0, 2}, {0x19, 0, 2}, {0x24, 0, 3}, {0x80000001u, 0, 12}, {0x80000008u, 0, 2},
+    static const struct {
+        uint32_t leaf, sub;
+        unsigned registers;
+    } leaves[] = {
+        {0, 0, 14},   {1, 0, 13},   {7, 0, 15},   {7, 1, 15},           {0xd, 1, 1},
+        {0x14, 0, 2}, {0x19, 0, 2}, {0x24, 0, 3}, {0x80000001u, 0, 12}, {0x80000008u, 0, 2},
     };
     size_t at = 0;
     uint32_t osxsave = 0;

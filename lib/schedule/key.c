@@ -20,8 +20,8 @@ static void put_constant(lf_text *out, lf_dtype d, const lf_scalar *c) {
 
 // What an emitter asks an elementwise op, its operands' numbers aside.
 static void put_op(lf_text *out, const lf_op *op) {
-    put(out, (uint64_t)op->code | (uint64_t)op->compute << 16 | (uint64_t)op->results[0].type.dtype << 24 | (uint64_t)op->flag << 32 |
-                 (uint64_t)op->n_operands << 40);
+    put(out, (uint64_t)op->code | (uint64_t)op->compute << 16 | (uint64_t)op->results[0].type.dtype << 24 |
+                 (uint64_t)op->flag << 32 | (uint64_t)op->n_operands << 40);
     uint64_t number;
     memcpy(&number, &op->number, sizeof number);
     put(out, number);
@@ -34,8 +34,8 @@ static void put_op(lf_text *out, const lf_op *op) {
 // ---- kernels -------------------------------------------------------------------------------------------------------------------
 
 static void put_stmt(lf_text *out, const lf_stmt *s) {
-    put(out, (uint64_t)s->kind | (uint64_t)s->dtype << 8 | (uint64_t)s->compute << 16 | (uint64_t)s->code << 24 | (uint64_t)s->column << 40 |
-                 (uint64_t)s->level << 48);
+    put(out, (uint64_t)s->kind | (uint64_t)s->dtype << 8 | (uint64_t)s->compute << 16 | (uint64_t)s->code << 24 |
+                 (uint64_t)s->column << 40 | (uint64_t)s->level << 48);
     put(out, s->number | (uint64_t)s->guard << 32);
     put(out, s->n_args);
     for (unsigned i = 0; i < s->n_args; i++) put(out, s->args[i]);
@@ -47,14 +47,15 @@ static void put_stmt(lf_text *out, const lf_stmt *s) {
 static void put_access(lf_text *out, const lf_access *a) {
     uint64_t along = 0;
     for (unsigned i = 0; i < LF_MAX_AXES; i++) along |= (uint64_t)(a->strides[i] != NULL) << i;
-    put(out, (uint64_t)a->dtype | (uint64_t)a->store << 8 | (uint64_t)a->row << 9 | (uint64_t)a->written << 10 | (uint64_t)a->n_terms << 16 |
-                 (uint64_t)a->word << 32);
+    put(out, (uint64_t)a->dtype | (uint64_t)a->store << 8 | (uint64_t)a->row << 9 | (uint64_t)a->written << 10 |
+                 (uint64_t)a->n_terms << 16 | (uint64_t)a->word << 32);
     put(out, along);
 }
 
 void lf_loop_key(const lf_loop *l, lf_text *out) {
-    put(out, (uint64_t)l->form | (uint64_t)l->descending << 8 | (uint64_t)l->mode << 16 | (uint64_t)l->rows << 24 | (uint64_t)l->cols << 32 |
-                 (uint64_t)l->indexed << 40 | (uint64_t)l->reduces << 41 | (uint64_t)l->passes << 48);
+    put(out, (uint64_t)l->form | (uint64_t)l->descending << 8 | (uint64_t)l->mode << 16 | (uint64_t)l->rows << 24 |
+                 (uint64_t)l->cols << 32 | (uint64_t)l->indexed << 40 | (uint64_t)l->reduces << 41 |
+                 (uint64_t)l->passes << 48);
     for (unsigned i = 0; i < LF_MAX_KEYS; i++) put(out, l->keys[i]);
     put(out, l->extents_word | (uint64_t)l->n_words << 32);
     put(out, l->error_word | (uint64_t)l->workspace_word << 32);
@@ -71,14 +72,15 @@ void lf_loop_key(const lf_loop *l, lf_text *out) {
 typedef struct host_key {
     const lf_program *p;
     lf_text *out;
-    bool *needed;        // by value id
-    uint32_t *number;    // by value id: dense, in program order
-    uint32_t *param;     // by value id: number of the parameter
+    bool *needed;     // by value id
+    uint32_t *number; // by value id: dense, in program order
+    uint32_t *param;  // by value id: number of the parameter
 } host_key;
 
 // Leaves are found in slots, whatever they were made from.
 static bool is_leaf(const lf_op *op) {
-    return op->code == LF_OP_CONST || op->code == LF_OP_PARAM || op->code == LF_OP_EXTENT || op->code == LF_OP_PITCH || op->code == LF_OP_SLOT;
+    return op->code == LF_OP_CONST || op->code == LF_OP_PARAM || op->code == LF_OP_EXTENT || op->code == LF_OP_PITCH ||
+           op->code == LF_OP_SLOT;
 }
 
 static void mark_needed(host_key *h) {
@@ -98,8 +100,8 @@ static void put_leaf(host_key *h, const lf_op *op) {
     const lf_value *v = op->code == LF_OP_EXTENT || op->code == LF_OP_PITCH ? op->operands[0] : &op->results[0];
     uint32_t slot = op->code == LF_OP_SLOT ? op->slot : 0;
     if (v->def->code == LF_OP_PARAM) slot = h->p->param_slots[h->param[v->id]];
-    put(h->out, (uint64_t)slot | (uint64_t)(uint8_t)op->axis << 32 | (uint64_t)v->type.rank << 40 | (uint64_t)v->type.host << 48 |
-                    (uint64_t)v->type.tensor << 49);
+    put(h->out, (uint64_t)slot | (uint64_t)(uint8_t)op->axis << 32 | (uint64_t)v->type.rank << 40 |
+                    (uint64_t)v->type.host << 48 | (uint64_t)v->type.tensor << 49);
     if (op->code == LF_OP_CONST) put_constant(h->out, v->type.dtype, &op->constant);
 }
 

@@ -79,7 +79,7 @@ START_TEST(first_calls_at_once) {
         uint64_t before = stats().compiles;
         all_threads(jobs, NULL, e, call);
         for (int i = 0; i < N_THREADS; i++) ck_assert_msg(jobs[i].right, "thread %d", i);
-        ck_assert_uint_eq(stats().compiles - before, 1);
+        ck_assert_uint_eq(stats().compiles - before, round == 0); // this context keeps what it has compiled
         lfuser_executable_destroy(e);
     }
 }
