@@ -1,6 +1,7 @@
 // See loaded.h. Three places are asked in turn: code that some executable of this context holds, the cache, the code generator, which
 // is not even opened when the cache has everything.
 #include "api/api.h"
+#include "codegen/host_load.h"
 #include "lf_build_id.h"
 #include "schedule/key.h"
 #include <stdio.h>
@@ -84,22 +85,26 @@ static void give_up(lfuser_context *c, lf_cache_key key, lf_status why) {
 
 // ---- native code ---------------------------------------------------------------------------------------------------------------
 
-static lf_status load_native(lfuser_context *c, const lf_loaded_request *r, const void *bytes, size_t size, lf_object *o) {
-    lf_native_symbol symbols[2] = {{.name = r->loop ? o->entry : LF_HOST_INFER}, {.name = LF_HOST_BIND}};
-    LF_TRY(lf_native_load(&c->allocator, bytes, size, symbols, r->loop ? 1 : 2, &o->native));
-    if (r->loop)
-        o->address = symbols[0].address;
-    else {
-        o->infer = (lfuser_abi_infer)(uintptr_t)symbols[0].address;
-        o->bind = (lfuser_abi_bind)(uintptr_t)symbols[1].address;
-    }
+static lf_status load_kernel(lfuser_context *c, const void *bytes, size_t size, lf_object *o) {
+    lf_native_symbol symbol = {.name = o->entry};
+    LF_TRY(lf_native_load(&c->allocator, bytes, size, &symbol, 1, &o->native));
+    o->address = symbol.address;
     return NULL;
+}
+
+static lf_status load_host(lfuser_context *c, const lf_program *p, const void *bytes, size_t size, lf_object *o) {
+    o->code = (void *)(uintptr_t)bytes; // lent for the call; it is only read
+    o->code_size = size;
+    lf_status s = lf_host_load(&c->allocator, p->abi.n_stages, o);
+    o->code = NULL;
+    return s;
 }
 
 static void release_object(lfuser_context *c, lf_object *o) {
     lf_native_unload(o->native);
     lf_free(&c->allocator, o->text);
     lf_free(&c->allocator, o->code);
+    lf_free(&c->allocator, o->stages);
     *o = (lf_object){0};
 }
 
@@ -110,7 +115,7 @@ static bool find_native(lfuser_context *c, const lf_loaded_request *r, lf_loaded
     size_t size;
     lf_status s = NULL;
     bool good = read_stored(b, STORED_NATIVE, &code->object, &bytes, &size);
-    if (good) s = load_native(c, r, bytes, size, &code->object);
+    if (good) s = r->loop ? load_kernel(c, bytes, size, &code->object) : load_host(c, r->program, bytes, size, &code->object);
     lf_blob_release(b);
     if (good && !s) return true;
     give_up(c, code->key, s);

@@ -6,6 +6,7 @@
 
 _Static_assert(sizeof(lf_stmt) == 104, "a statement has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_access) == 224, "an access has changed: does its key say all of it?");
+_Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16, "what host code does has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_loop) == 288, "a loop has changed: does its key say all of it?");
 
 static void put(lf_text *out, uint64_t word) { lf_text_append(out, (const char *)&word, sizeof word); }
@@ -79,6 +80,7 @@ typedef struct host_key {
 
 // Leaves are found in slots, whatever they were made from.
 static bool is_leaf(const lf_op *op) {
+    if (op->code == LF_OP_ITEM && op->results[0].where == LF_PENDING) return true;
     return op->code == LF_OP_CONST || op->code == LF_OP_PARAM || op->code == LF_OP_EXTENT || op->code == LF_OP_PITCH ||
            op->code == LF_OP_SLOT;
 }
@@ -135,12 +137,17 @@ void lf_program_host_key(const lf_program *p, lf_text *out) {
         mark_needed(&h);
         put_values(&h);
         for (uint32_t i = 0; i < p->n_stores; i++) {
-            put(out, (uint64_t)p->stores[i].phase | (uint64_t)p->stores[i].slot << 32);
+            put(out, (uint64_t)p->stores[i].phase | (uint64_t)p->stores[i].stage << 8 | (uint64_t)p->stores[i].slot << 32);
             put(out, h.number[lf_resolve(p->stores[i].value)->id]);
+        }
+        put(out, p->abi.n_stages | (uint64_t)p->abi.n_fetches << 32);
+        for (uint32_t i = 0; i < p->abi.n_fetches; i++) {
+            put(out, p->fetches[i].slot | (uint64_t)p->fetches[i].stage << 32);
+            put(out, h.needed[p->fetches[i].value->id] ? h.number[p->fetches[i].value->id] : UINT32_MAX);
         }
         put(out, p->abi.n_checks | (uint64_t)p->abi.numbers_slot << 32);
         for (uint32_t i = 0; i < p->abi.n_checks; i++) {
-            put(out, p->checks[i]->n_operands);
+            put(out, p->checks[i]->n_operands | (uint64_t)p->check_stages[i] << 32);
             for (uint32_t k = 0; k < p->checks[i]->n_operands; k++) put(out, h.number[p->checks[i]->operands[k]->id]);
         }
     }
