@@ -94,7 +94,8 @@ typedef struct lf_device_ops {
     void (*mapped_free)(lf_device *device, void *host); // CUDA: waits for running kernels
     // Code. CUDA: the driver lets a load wait until no kernel runs on the GPU, whatever stream it is on.
     lf_status (*kernel_load)(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
-    // PTX translated to a cubin that kernel_load takes, to be stored; freed with lf_free(device->allocator, …). NULL: none.
+    // PTX translated to a cubin that kernel_load takes, to be stored; freed with lf_free(device->allocator, …). Does not touch
+    // the GPU. LF_UNSUPPORTED where the driver has no linker. NULL: the device runs no PTX.
     lf_status (*image_link)(lf_device *device, const lf_image *ptx, void **out_cubin, size_t *out_size);
     void (*kernel_destroy)(lf_kernel *kernel);
     lf_status (*launch)(lf_stream *stream, const lf_launch *launch); // zero items or grid: does nothing

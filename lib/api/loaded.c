@@ -115,7 +115,8 @@ static bool find_native(lfuser_context *c, const lf_loaded_request *r, lf_loaded
     size_t size;
     lf_status s = NULL;
     bool good = read_stored(b, STORED_NATIVE, &code->object, &bytes, &size);
-    if (good) s = r->loop ? load_kernel(c, bytes, size, &code->object) : load_host(c, r->program, bytes, size, &code->object);
+    if (good)
+        s = r->loop ? load_kernel(c, bytes, size, &code->object) : load_host(c, r->program, bytes, size, &code->object);
     lf_blob_release(b);
     if (good && !s) return true;
     give_up(c, code->key, s);
@@ -198,20 +199,19 @@ static lf_status load_ptx(lfuser_context *c, const lf_loaded_request *r, lf_load
     size_t size = 0;
     lf_image image = {
         .kind = LF_IMAGE_PTX, .entry = o->entry, .data = o->text, .size = o->text_size + 1, .shared_bytes = o->shared_bytes};
-    lf_status s = device->ops->image_link ? device->ops->image_link(device, &image, &cubin, &size) : NULL;
-    if (s) lf_log_write(&c->log, LF_LOG_INFO, "kernel %s: linked by loading it instead: %s", o->entry, lf_status_message(s));
-    lf_status_destroy(s);
-    if (cubin) store(c, key, STORED_CUBIN, o, cubin, size);
-    s = cubin ? load_image(r, LF_IMAGE_CUBIN, o, cubin, size, &code->kernel)
-              : load_image(r, LF_IMAGE_PTX, o, o->text, o->text_size, &code->kernel);
+    lf_status s = device->ops->image_link(device, &image, &cubin, &size);
+    if (!s) s = load_image(r, LF_IMAGE_CUBIN, o, cubin, size, &code->kernel);
+    if (!s) store(c, key, STORED_CUBIN, o, cubin, size);
     lf_free(device->allocator, cubin);
-    return s;
+    if (!s) return NULL;
+    lf_log_write(&c->log, LF_LOG_INFO, "kernel %s: not linked but loaded: %s", o->entry, lf_status_message(s));
+    lf_status_destroy(s);
+    return load_image(r, LF_IMAGE_PTX, o, o->text, o->text_size, &code->kernel);
 }
 
 static lf_status make_gpu(lfuser_context *c, const lf_loaded_request *r, lf_loaded *code, bool *out_compiled) {
     lf_cache_key key = binary_key(code->key, r->device->device);
-    bool binaries = r->device->device->ops->image_link != NULL;
-    if (binaries && find_binary(c, r, code, key)) return NULL;
+    if (find_binary(c, r, code, key)) return NULL;
     LF_TRY(take_ptx(c, r, code, out_compiled));
     lf_status s = load_ptx(c, r, code, key);
     lf_free(&c->allocator, code->object.text);

@@ -159,6 +159,7 @@ static const lf_device_ops cuda_ops = {
     .mapped_alloc = lf_cuda_mapped_alloc,
     .mapped_free = lf_cuda_mapped_free,
     .kernel_load = lf_cuda_kernel_load,
+    .image_link = lf_cuda_image_link,
     .kernel_destroy = lf_cuda_kernel_destroy,
     .launch = lf_cuda_launch,
     .replay = lf_cuda_replay,

@@ -124,6 +124,7 @@ lf_status lf_cuda_args_send(lf_cuda_device *d, CUstream stream, const void *args
 // ---- cuda_kernel.c
 lf_status lf_cuda_kernel_load(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
 void lf_cuda_kernel_destroy(lf_kernel *kernel);
+lf_status lf_cuda_image_link(lf_device *device, const lf_image *ptx, void **out_cubin, size_t *out_size);
 lf_status lf_cuda_launch(lf_stream *stream, const lf_launch *launch);
 // cuda_graph.c
 lf_status lf_cuda_replay(lf_stream *stream, lf_replay **io_replay, const lf_launch *launches, uint32_t n, bool *out_done);

@@ -12,6 +12,8 @@ typedef struct cuda_stub {
     bool capturing; // the stream `captured` captures in global mode
     void *captured; // NULL: whatever stream is asked about
     bool no_pools;  // devices say that they have no memory pools
+    bool no_linker; // as a driver that cannot link
+    bool no_cubins; // cubins do not load: of another GPU, say
     int devices;
     // Read by the test.
     long calls;                                                                     // since the last reset
@@ -23,6 +25,8 @@ typedef struct cuda_stub {
     long launches, syncs, unloads, exchanges;
     long graphs, graph_execs;                           // alive
     long graphs_made, graph_launches, parameters_set;   // ever
+    long links;                                // linker states alive
+    long linked, ptx_loaded, cubins_loaded;
     unsigned grid, block, shared;
     size_t args_bytes; // of the last launch
     unsigned char args[4096];

@@ -5,6 +5,7 @@
 #include "runtime/cuda/cuda_driver.h"
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,9 +413,51 @@ CUresult stub_cuModuleLoadDataEx(CUmodule *out_module, const void *image, unsign
                 strcpy(values[i], "ptxas application ptx input, line 7; error   : it is broken");
         return 218;
     }
+    bool cubin = !strncmp(image, "\177ELF", 4);
+    if (cubin && stub.no_cubins) return 209;
+    add(cubin ? &stub.cubins_loaded : &stub.ptx_loaded, 1);
     *out_module = malloc(sizeof **out_module);
     add(&stub.modules, 1);
     return CUDA_SUCCESS;
+}
+struct CUlinkState_st {
+    char cubin[64];
+    size_t size;
+    char *errors;
+};
+CUresult stub_cuLinkCreate(unsigned n_options, CUjit_option *options, void **values, CUlinkState *out_state) {
+    ENTER("cuLinkCreate");
+    NEED_CONTEXT;
+    if (stub.no_linker) return CUDA_ERROR_NOT_SUPPORTED;
+    *out_state = calloc(1, sizeof **out_state);
+    for (unsigned i = 0; i < n_options; i++)
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) (*out_state)->errors = values[i];
+    add(&stub.links, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,
+                            unsigned n_options, CUjit_option *options, void **values) {
+    (void)type, (void)name, (void)n_options, (void)options, (void)values;
+    ENTER("cuLinkAddData");
+    if (((char *)data)[bytes - 1]) return CUDA_ERROR_INVALID_VALUE; // text ends with its NUL
+    if (!strncmp(data, "broken", 6)) {
+        strcpy(state->errors, "ptxas application ptx input, line 7; error   : it is broken");
+        return 218;
+    }
+    state->size = (size_t)snprintf(state->cubin, sizeof state->cubin, "\177ELF of %zu bytes of PTX", bytes);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuLinkComplete(CUlinkState state, void **out_cubin, size_t *out_bytes) {
+    ENTER("cuLinkComplete");
+    *out_cubin = state->cubin;
+    *out_bytes = state->size;
+    add(&stub.linked, 1);
+    return CUDA_SUCCESS;
+}
+CUresult stub_cuLinkDestroy(CUlinkState state) {
+    free(state);
+    add(&stub.links, -1);
+    return enter("cuLinkDestroy");
 }
 CUresult stub_cuModuleUnload(CUmodule module) {
     if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) stub.capture_broken = true;

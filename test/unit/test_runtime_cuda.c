@@ -62,6 +62,7 @@ static void setup(void) {
     ok(ops->stream_create(device, &stream));
 }
 static void nothing_left(const char *when) {
+    ck_assert_int_eq(stub->links, 0);
     ck_assert_msg(!stub->streams && !stub->events && !stub->modules && !stub->pools && !stub->device_blocks &&
                       !stub->host_blocks && !stub->primary_refs,
                   "%s: left %ld streams, %ld events, %ld modules, %ld pools, %ld blocks, %ld host blocks, %ld contexts",
@@ -182,6 +183,10 @@ static lf_status whole_life(void) {
     keep_first(&r, d->ops->kernel_load(d, &(lf_image){.kind = LF_IMAGE_PTX, .entry = "k", .data = "ptx"}, &k));
     keep_first(&r,
                d->ops->kernel_load(d, &(lf_image){.kind = LF_IMAGE_CUBIN, .entry = "l", .data = "\177ELF", .size = 4}, &l));
+    void *cubin;
+    size_t cubin_size;
+    keep_first(&r, d->ops->image_link(d, &(lf_image){.kind = LF_IMAGE_PTX, .entry = "n", .data = "ptx", .size = 4}, &cubin, &cubin_size));
+    lf_free(&heap.allocator, cubin);
     keep_first(&r, d->ops->mapped_alloc(d, 100, &host, &mapped));
     if (host) ck_assert_int_eq(*(char *)host, 0);
     keep_first(&r, d->ops->memory_where(d, bytes, &type, &ordinal));
@@ -407,6 +412,31 @@ START_TEST(the_jit_log_is_in_the_status) {
 }
 END_TEST
 
+START_TEST(linking_gives_a_cubin) {
+    lf_image ptx = {.kind = LF_IMAGE_PTX, .entry = "fused_3", .data = "ptx", .size = 4};
+    void *cubin;
+    size_t size;
+    ok(ops->image_link(device, &ptx, &cubin, &size));
+    ck_assert_mem_eq(cubin, "\177ELF", 4);
+    lf_kernel *k;
+    ok(ops->kernel_load(device, &(lf_image){.kind = LF_IMAGE_CUBIN, .entry = "fused_3", .data = cubin, .size = size}, &k));
+    ck_assert_int_eq(stub->cubins_loaded, 1);
+    ops->kernel_destroy(k);
+    lf_free(&heap.allocator, cubin);
+    fails_with(ops->image_link(device, &(lf_image){.kind = LF_IMAGE_PTX, .entry = "fused_3", .data = "broken", .size = 7}, &cubin, &size),
+               LF_DEVICE_ERROR,
+               "cuLinkAddData: CUDA_ERROR_INVALID_PTX (218): as the test wants it\n"
+               "while linking kernel fused_3\n"
+               "ptxas application ptx input, line 7; error   : it is broken");
+    ck_assert_ptr_null(cubin);
+    stub->no_linker = true;
+    lf_status s = ops->image_link(device, &ptx, &cubin, &size);
+    ck_assert(s && !cubin);
+    lf_status_destroy(s);
+    ck_assert_int_eq(stub->links, 0);
+}
+END_TEST
+
 START_TEST(unloading_waits_for_the_streams_without_blocking) {
     lf_kernel *a = load(), *b;
     lf_stream *other;
@@ -588,6 +618,7 @@ int main(void) {
     tcase_add_test(t, large_argument_blocks_go_through_memory);
     tcase_add_test(t, the_launch_path_calls_little);
     tcase_add_test(t, the_jit_log_is_in_the_status);
+    tcase_add_test(t, linking_gives_a_cubin);
     tcase_add_test(t, unloading_waits_for_the_streams_without_blocking);
     tcase_add_test(t, nothing_breaks_a_capture);
     tcase_add_test(t, whose_memory);
