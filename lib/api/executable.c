@@ -94,12 +94,12 @@ lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_ab
     lf_status s = NULL;
     unsigned at = 0;
     while (at < LF_MAX_CLASSES && atomic_load(&slot->variants[at])) at++;
-    if (!*out_variant && at == LF_MAX_CLASSES - 1) {  // the last place is for the class that is always right
+    if (!*out_variant && at >= LF_MAX_CLASSES - 1) {  // the last place is for the class that is always right
         cls = lf_launch_general_class(l, e->device->device->type);
-        if (lf_class_key(cls) != key) *out_variant = find_variant(slot, lf_class_key(cls));
+        *out_variant = find_variant(slot, lf_class_key(cls));
     }
     if (!*out_variant && at == LF_MAX_CLASSES)
-        s = lf_error(&e->context->allocator, LF_INTERNAL, "kernel %s has more than %d classes", l->name, (int)LF_MAX_CLASSES);
+        s = lf_error(&e->context->allocator, LF_INTERNAL, "kernel %s has %d classes and the general one is not among them", l->name, (int)LF_MAX_CLASSES);
     else if (!*out_variant)
         s = make_variant(e, l, cls, out_variant);
     if (!s && *out_variant && at < LF_MAX_CLASSES && !find_variant(slot, (*out_variant)->key))

@@ -95,6 +95,7 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
+        if (planned->variant->cls.shape != LFUSER_ABI_SPLIT) planned->plan.cells = 0;  // the general class, in its stead
     }
     return NULL;
 }

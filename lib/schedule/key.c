@@ -61,6 +61,7 @@ void lf_loop_key(const lf_loop *l, lf_text *out) {
     put(out, l->extents_word | (uint64_t)l->n_words << 32);
     put(out, l->error_word | (uint64_t)l->workspace_word << 32);
     put(out, l->scratch_word | (uint64_t)l->n_stmts << 32);
+    put(out, l->weight | (uint64_t)l->kept << 16 | (uint64_t)l->reductions << 24);
     put(out, l->n_accesses | (uint64_t)l->n_scalars << 32);
     lf_text_append(out, l->schedule ? l->schedule : "", l->schedule ? strlen(l->schedule) + 1 : 1);
     for (uint32_t i = 0; i < l->n_stmts; i++) put_stmt(out, &l->stmts[i]);
