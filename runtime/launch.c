@@ -174,11 +174,11 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, lf_launch_p
 
 enum { MOST_SHARED = 48 * 1024 };
 
-// Neighbours of this load lie side by side along `outer`, far apart along the innermost axis.
+// Neighbours of this access lie side by side along `outer`, far apart along the innermost axis.
 static bool is_turned(const lfuser_abi_launch *l, uint64_t *args, uint32_t access, uint32_t outer) {
     const int64_t *s = strides_of(l, args, access);
     int64_t unit = s[outer], step = s[l->rows - 1];
-    return l->accesses[access].ahead && (unit == 1 || unit == -1) && (step > 1 || step < -1);
+    return l->accesses[access].plain && (unit == 1 || unit == -1) && (step > 1 || step < -1);
 }
 
 // The axis, long enough for tiles, along which most bytes of an iteration are turned; the innermost one: none.
@@ -193,7 +193,7 @@ static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const in
     return best;
 }
 
-// At least half of a tile has work, and the tiles of turned loads (as many as there is room for) fit a block's shared memory.
+// At least half of a tile has work, and the tiles of turned accesses (as many as there is room for) fit a block's shared memory.
 static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
     uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes), room = MOST_SHARED, tiled = 0;
     if (extents[innermost - 1] < outer / 2 || extents[innermost] < inner / 2) return false;
@@ -213,7 +213,7 @@ static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t
     return true;
 }
 
-// Vectors where all is aligned, else single elements. The axis that turned loads are contiguous along becomes the last but one.
+// Vectors where all is aligned, else single elements. The axis that turned accesses are contiguous along becomes the last but one.
 static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
     if (l->rows < 2 || l->single) return;
     uint32_t outer = turned_axis(l, args, extents);
@@ -255,13 +255,15 @@ lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_t
     return (lfuser_abi_class){.rows = l->rows, .cols = l->cols, .vector = 1, .wide = type != LF_DEVICE_CPU};
 }
 
-// A guess: parameters are row-major, and axes merge to two where there are no more.
+// A guess: tensors are row-major, the first result is walked in its order, and axes merge to two where there are no more.
 static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
-    uint32_t lanes = lf_launch_lanes(l), along = LFUSER_ABI_NO_AXIS, room = MOST_SHARED, tiled = 0;
+    uint32_t lanes = lf_launch_lanes(l), along = LFUSER_ABI_NO_AXIS, room = MOST_SHARED, tiled = 0, first = 0;
+    while (first < l->n_accesses && !l->accesses[first].store) first++;
+    if (first < l->n_accesses && l->accesses[first].along + 1u != l->rows) return false;
     for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && !l->single && !l->cols; i++) {
         const lfuser_abi_access *access = &l->accesses[i];
         uint32_t bytes = lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) * access->bytes;
-        bool turned = access->ahead && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
+        bool turned = access->plain && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
         if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) || (l->indexed && access->along + 2u != l->rows) || bytes > room) continue;
         along = access->along;
         tiled |= 1u << i;

@@ -67,7 +67,7 @@ typedef struct lfuser_abi_access {
     bool store;
     bool row;                 // once a row, not an element: its column strides are 0
     uint32_t varies;          // bit d: the address is meant to vary along axis d (otherwise a broadcast by construction)
-    bool ahead;               // a load of what the strides alone point at: it can be done before anything else is known
+    bool plain;               // the strides alone say where, and nothing whether: a load can be done before anything else is known
     uint8_t along;            // axis along which a row-major buffer is contiguous here, or LFUSER_ABI_NO_AXIS: only a guess for strides to come
 } lfuser_abi_access;
 enum { LFUSER_ABI_NO_AXIS = 255 };
@@ -100,8 +100,8 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_OUTER = 3,     // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
     LFUSER_ABI_RESIDENT = 4,  // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,    // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
-    LFUSER_ABI_TILE = 6       // pointwise: a block a tile of the two innermost axes; loads that are contiguous along the outer one of
-                              // these, not along the innermost one, go through shared memory
+    LFUSER_ABI_TILE = 6       // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
+                              // one of these, not along the innermost one, go through shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 

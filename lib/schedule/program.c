@@ -272,11 +272,13 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
 
-// No guard and no explicit index: the address is known before anything else is.
-static bool is_ahead(const lf_loop *loop, uint32_t access) {
-    if (loop->accesses[access].store || loop->accesses[access].n_terms) return false;
-    for (uint32_t i = 0; i < loop->n_stmts; i++)
-        if (loop->stmts[i].kind == LF_STMT_LOAD && loop->stmts[i].number == access && loop->stmts[i].guard != LF_NO_STMT) return false;
+// No guard and no explicit index.
+static bool is_plain(const lf_loop *loop, uint32_t access) {
+    if (loop->accesses[access].n_terms) return false;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) {
+        const lf_stmt *s = &loop->stmts[i];
+        if ((s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) && s->number == access && s->guard != LF_NO_STMT) return false;
+    }
     return true;
 }
 
@@ -297,7 +299,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
         const lf_access *from = &loop->accesses[i];
         uint32_t slot = launch.args_slot + from->word;
         accesses[i] = (lfuser_abi_access){from->word, (uint8_t)from->dtype, (uint8_t)lf_dtype_bytes(from->dtype), from->store, from->row,
-                                           0, is_ahead(loop, i), from->along};
+                                           0, is_plain(loop, i), from->along};
         LF_TRY(add_store(pl, from->base, slot, LF_PHASE_BIND));
         for (uint32_t a = 0; a < axes; a++) {
             if (from->strides[a]) accesses[i].varies |= 1u << a;

@@ -75,6 +75,8 @@ static const char *const mixtures[] = {
     // Both ways round, and two results of different order.
     "(%x: $D[%a, %a]) { %p = permute %x, [1, 0] %z = sub %x, %p return %z }",
     "(%x: $D[%a, %b], %y: $D[%b, %a]) { %p = permute %x, [1, 0] %z = add %p, %y %q = permute %z, [1, 0] return %z, %q }",
+    "(%x: $D[%a, %b]) { %z = neg %x %q = permute %z, [1, 0] return %z, %q }",
+    "(%x: $D[%c, %a, %b]) { %z = neg %x %q = permute %z, [0, 2, 1] %r = permute %z, [1, 0, 2] return %q, %z, %r }",
     // Elements of different sizes.
     "(%x: $D[%a, %b], %y: f64[%b, %a]) { %p = permute %x, [1, 0] %z = add %p, %y return %z }",
     "(%x: i8[%a, %b], %y: $D[%b, %a]) { %p = permute %x, [1, 0] %z = add %p, %y return %z }",
@@ -89,6 +91,24 @@ static const char *const mixtures[] = {
 START_TEST(transposes_among_others) {
     static const lfuser_dtype dtypes[] = {LFUSER_F16, LFUSER_F32, LFUSER_I64, LFUSER_C64};
     for (unsigned d = 0; d < COUNT(dtypes); d++) ck_assert(check_program(mixtures[_i], dtypes[d], few, COUNT(few)));
+}
+END_TEST
+
+// Two results of one kernel, one of them in a buffer that lies the other way round.
+START_TEST(results_of_different_order) {
+    static const lfuser_dtype dtypes[] = {LFUSER_BOOL, LFUSER_I8, LFUSER_BF16, LFUSER_F32, LFUSER_F64, LFUSER_C64, LFUSER_C128};
+    for (unsigned d = 0; d < COUNT(dtypes); d++) {
+        test_program p;
+        ck_assert(program_open(&p, "(%x: $D[%a, %b], %y: $D[%a, %b]) { %c = ne %x, %y %z = select %c, %x, %y return %z, %c }", dtypes[d]));
+        for (unsigned i = 0; i < COUNT(pairs); i++)
+            for (unsigned in = 0; in <= LAYOUT_PERMUTED; in += LAYOUT_PERMUTED) {
+                case_options o = {.n = 7, .extents = (const int64_t[]){pairs[i][0], pairs[i][1], 3, 2}, .in = (layout)in, .given = true,
+                                  .out = i % 2 ? LAYOUT_PERMUTED : LAYOUT_DENSE, .out_step = i % 2 ? N_LAYOUTS - LAYOUT_PERMUTED : LAYOUT_PERMUTED,
+                                  .seed = i + 1};
+                check_case(&p, &o);
+            }
+        program_close(&p);
+    }
 }
 END_TEST
 
@@ -123,6 +143,7 @@ static Suite *make(void) {
     tcase_add_loop_test(t, transposes_of_every_dtype, LFUSER_BOOL, N_DTYPES);
     tcase_add_loop_test(t, permutations_to_rank_5, 0, COUNT(permutations));
     tcase_add_loop_test(t, transposes_among_others, 0, COUNT(mixtures));
+    tcase_add_test(t, results_of_different_order);
     tcase_add_test(t, transposes_take_vectors_and_few_classes);
     return s;
 }

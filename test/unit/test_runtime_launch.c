@@ -30,7 +30,7 @@ static lfuser_abi_access *add(kernel *k, uint8_t bytes, bool store, uint64_t add
                              .bytes = bytes,
                              .store = store,
                              .varies = (1u << k->launch.rows) - 1,
-                             .ahead = !store,
+                             .plain = true,
                              .along = LFUSER_ABI_NO_AXIS};
     k->slots[a->word] = address;
     for (unsigned i = 0; i < k->launch.rows; i++) k->slots[a->word + 1 + i] = (uint64_t)strides[i];
@@ -116,10 +116,10 @@ START_TEST(small_and_contiguous_is_not_tiled) {
     transpose(&k, 0, 4096, 4, 0);
     ck_assert(!k.some);
     transpose(&k, 256, 256, 4, 0);
-    k.accesses[0].ahead = false; // a guard
+    k.accesses[0].plain = false; // a guard
     plan(&k);
     expect_plain(&k, 1);
-    k.accesses[0].ahead = true;
+    k.accesses[0].plain = true;
     k.launch.weight = 2000; // so much to do that memory does not matter
     plan(&k);
     expect_plain(&k, 1);
@@ -212,6 +212,22 @@ START_TEST(a_broadcast_beside_a_transpose) {
 }
 END_TEST
 
+START_TEST(a_second_result_may_be_turned) {
+    kernel k;
+    kernel_init(&k, 2, STRIDES(256, 512));
+    add(&k, 2, false, 0, STRIDES(512, 1));
+    add(&k, 2, true, 4096, STRIDES(512, 1));
+    add(&k, 2, true, 8192, STRIDES(1, 256));
+    plan(&k);
+    expect_tiles(&k, 8, 4, 4 * 8);
+    k.accesses[0].along = k.accesses[1].along = 1;
+    k.accesses[2].along = 0;
+    lfuser_abi_class classes[LF_MAX_CLASSES];
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes);
+    ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
+}
+END_TEST
+
 START_TEST(more_than_32_bits) {
     kernel k;
     transpose(&k, 65536, 65536, 2, 0);
@@ -237,7 +253,7 @@ START_TEST(what_is_expected_of_row_major_parameters) {
     lfuser_abi_class classes[LF_MAX_CLASSES];
     transpose(&k, 256, 256, 2, 0);
     k.accesses[0].along = 0;
-    k.accesses[1].along = 1;
+    k.accesses[1].along = k.accesses[2].along = 1;
     ck_assert_uint_ge(lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes), 2);
     ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
     lf_launch_usual_classes(&k.launch, LF_DEVICE_CPU, classes);
@@ -260,6 +276,7 @@ int main(void) {
     tcase_add_test(t, the_order_of_the_result_decides);
     tcase_add_test(t, as_many_as_fit_are_tiled);
     tcase_add_test(t, a_broadcast_beside_a_transpose);
+    tcase_add_test(t, a_second_result_may_be_turned);
     tcase_add_test(t, more_than_32_bits);
     tcase_add_test(t, classes_have_different_keys);
     tcase_add_test(t, what_is_expected_of_row_major_parameters);

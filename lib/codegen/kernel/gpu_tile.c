@@ -1,8 +1,9 @@
-// Pointwise kernels some of whose loads are contiguous along another axis than the one that is walked: a transpose. A block takes a
-// tile of two axes, the innermost one and the one before it (launch_abi.h, TILE):
+// Pointwise kernels some of whose loads or stores are contiguous along another axis than the one that is walked: a transpose. A block
+// takes a tile of two axes, the innermost one and the one before it (launch_abi.h, TILE):
 //
 //   tiled loads are read along the outer axis, in whole segments of memory, and left in shared memory; a barrier;
-//   then each thread takes vectors along the innermost axis as a plain kernel does, with these loads' elements from shared memory.
+//   then each thread takes vectors along the innermost axis as a plain kernel does, with these loads' elements from shared memory;
+//   tiled stores go the other way: into shared memory, a barrier, and out along the outer axis.
 //
 // A tile in shared memory has a line for each inner index, of `across` chunks; a chunk is what a thread reads at once: `lanes` elements
 // along the outer axis. Which chunk of a line lies where is turned by the line (xor), so that neither side meets a bank twice:
@@ -26,7 +27,15 @@ typedef struct tile {
     LLVMValueRef v_inside[MOST_VECTORS];
 } tile;
 
-static bool is_tiled(const lf_kernel *k, unsigned access) { return k->cls.tiled >> access & 1; }
+static bool is_tiled(const lf_kernel *k, unsigned access, bool store) {
+    return k->cls.tiled >> access & 1 && k->loop->accesses[access].store == store;
+}
+
+static bool any_tiled(const lf_kernel *k, bool store) {
+    for (unsigned a = 0; a < TILED; a++)
+        if (a < k->loop->n_accesses && is_tiled(k, a, store)) return true;
+    return false;
+}
 
 static unsigned size_of(const tile *t, unsigned access) { return lf_dtype_bytes(t->k->loop->accesses[access].dtype); }
 
@@ -50,7 +59,7 @@ static void lay_out(tile *t) {
     t->readers = vectors < most ? vectors : most;
     for (unsigned a = 0; a < TILED; a++) {
         t->offsets[a] = t->bytes;
-        if (is_tiled(k, a)) t->bytes += t->outer * t->inner * size_of(t, a);
+        if (k->cls.tiled >> a & 1) t->bytes += t->outer * t->inner * size_of(t, a);
     }
 }
 
@@ -129,15 +138,25 @@ static LLVMValueRef chunk_at(tile *t, unsigned access, LLVMValueRef v_line, LLVM
     return LLVMBuildAdd(b, v, small(k, t->offsets[access]), "");
 }
 
+// At the first element of the thread's chunk.
+static LLVMValueRef stand_at_chunk(tile *t, unsigned vector) {
+    lf_kernel *k = t->k;
+    lf_kernel_use_copy(k, vector);
+    return stand_at(t, LLVMBuildMul(k->e->builder, chunk_written(t), small(k, k->lanes), ""), line_written(t, vector));
+}
+
+static LLVMValueRef shared_chunk(tile *t, unsigned access, unsigned vector) {
+    LLVMValueRef v_line = line_written(t, vector);
+    return shared_at(t, chunk_at(t, access, v_line, chunk_written(t), divided(t->k, v_line, t->k->lanes)));
+}
+
 static void read_tiled(tile *t) {
     lf_kernel *k = t->k;
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_outer = LLVMBuildMul(b, chunk_written(t), small(k, k->lanes), "");
     for (unsigned v = 0; v < t->vectors; v++) {
-        lf_kernel_use_copy(k, v);
-        stand_at(t, v_outer, line_written(t, v));
+        stand_at_chunk(t, v);
         for (unsigned a = 0; a < TILED; a++) {
-            if (!is_tiled(k, a)) continue;
+            if (!is_tiled(k, a, false)) continue;
             unsigned align;
             LLVMTypeRef l_raw = raw_type(t, a, &align);
             t->v_raw[v][a] = LLVMBuildLoad2(b, l_raw, k->at->v_row_base[a], "raw");
@@ -151,21 +170,39 @@ static void leave_tiled(tile *t) {
     lf_kernel *k = t->k;
     for (unsigned v = 0; v < t->vectors; v++)
         for (unsigned a = 0; a < TILED; a++) {
-            if (!is_tiled(k, a)) continue;
+            if (!is_tiled(k, a, false)) continue;
             unsigned align;
             raw_type(t, a, &align);
-            LLVMValueRef v_line = line_written(t, v),
-                         v_at = chunk_at(t, a, v_line, chunk_written(t), divided(k, v_line, k->lanes));
-            LLVMSetAlignment(LLVMBuildStore(k->e->builder, t->v_raw[v][a], shared_at(t, v_at)), align);
+            LLVMSetAlignment(LLVMBuildStore(k->e->builder, t->v_raw[v][a], shared_chunk(t, a, v)), align);
         }
 }
 
-static bool is_tiled_load(const lf_kernel *k, lf_stmt_id id) {
-    const lf_stmt *s = &k->loop->stmts[id];
-    return s->kind == LF_STMT_LOAD && s->number < TILED && is_tiled(k, s->number);
+static void write_tiled(tile *t) {
+    lf_kernel *k = t->k;
+    LLVMBuilderRef b = k->e->builder;
+    for (unsigned v = 0; v < t->vectors; v++) {
+        LLVMValueRef v_inside = stand_at_chunk(t, v);
+        lf_if_blocks inside;
+        lf_if_begin(k, &inside, v_inside, "inside");
+        for (unsigned a = 0; a < TILED; a++) {
+            if (!is_tiled(k, a, true)) continue;
+            unsigned align;
+            LLVMTypeRef l_raw = raw_type(t, a, &align);
+            LLVMValueRef v_raw = LLVMBuildLoad2(b, l_raw, shared_chunk(t, a, v), "raw");
+            LLVMSetAlignment(v_raw, align);
+            LLVMSetAlignment(LLVMBuildStore(b, v_raw, k->at->v_row_base[a]), align);
+        }
+        lf_if_end(k, &inside);
+    }
 }
 
-static void take_tiled(tile *t, unsigned vector, lf_stmt_id id) {
+static bool is_tiled_stmt(const lf_kernel *k, lf_stmt_id id, bool store) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    return s->kind == (store ? LF_STMT_STORE : LF_STMT_LOAD) && s->number < TILED && is_tiled(k, s->number, store);
+}
+
+// A thread's vector from shared memory (a load) or into it (a store), element by element.
+static void take_or_leave(tile *t, unsigned vector, lf_stmt_id id) {
     lf_kernel *k = t->k;
     LLVMBuilderRef b = k->e->builder;
     const lf_stmt *s = &k->loop->stmts[id];
@@ -175,9 +212,17 @@ static void take_tiled(tile *t, unsigned vector, lf_stmt_id id) {
         chunk_at(t, s->number, LLVMBuildMul(b, v_along, small(k, k->lanes), ""), divided(k, v_row, k->lanes), v_along);
     v = LLVMBuildAdd(b, v, LLVMBuildMul(b, rest_of(k, v_row, k->lanes), small(k, size), ""), "");
     for (unsigned lane = 0; lane < k->lanes; lane++) {
-        LLVMValueRef v_at = LLVMBuildAdd(b, v, small(k, lane * t->outer * size), "");
-        k->at->registers[(size_t)id * LF_MAX_LANES + lane] = lf_emit_load(k->e, s->dtype, shared_at(t, v_at));
+        LLVMValueRef v_at = shared_at(t, LLVMBuildAdd(b, v, small(k, lane * t->outer * size), ""));
+        if (s->kind == LF_STMT_STORE)
+            lf_emit_store(k->e, s->dtype, lf_reg(k, s->args[0], lane), v_at);
+        else
+            k->at->registers[(size_t)id * LF_MAX_LANES + lane] = lf_emit_load(k->e, s->dtype, v_at);
     }
+}
+
+static void take_or_leave_all(tile *t, unsigned vector, bool store) {
+    for (lf_stmt_id i = 0; i < t->k->loop->n_stmts; i++)
+        if (is_tiled_stmt(t->k, i, store)) take_or_leave(t, vector, i);
 }
 
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
@@ -219,31 +264,38 @@ static void begin_tile(tile *t, LLVMValueRef v_number, LLVMValueRef v_outer, LLV
 
 static void emit_tile(tile *t) {
     lf_kernel *k = t->k;
-    bool depend = loads_depend(k);
-    read_tiled(t);
+    bool depend = loads_depend(k), loads = any_tiled(k, false), stores = any_tiled(k, true);
+    if (loads) read_tiled(t);
     LLVMValueRef v_inner = LLVMBuildMul(k->e->builder, vector_taken(t), small(k, k->lanes), "");
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
         t->v_inside[v] = stand_at(t, row_taken(t, v), v_inner);
-        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) k->at->ready[i] = is_tiled_load(k, i);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+            k->at->ready[i] = is_tiled_stmt(k, i, false) || is_tiled_stmt(k, i, true);
     }
     k->loads_stay = true; // under way before the barrier
     if (!depend) lf_emit_loads(k, t->vectors, 0);
-    leave_tiled(t);
-    lf_gpu_barrier(k);
+    if (loads) {
+        leave_tiled(t);
+        lf_gpu_barrier(k);
+    }
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
-        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-            if (is_tiled_load(k, i)) take_tiled(t, v, i);
+        take_or_leave_all(t, v, false);
     }
     if (depend) lf_emit_loads(k, t->vectors, 0);
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
         lf_emit_effect_operands(k, 0);
+        take_or_leave_all(t, v, true);
         lf_if_blocks inside;
         lf_if_begin(k, &inside, t->v_inside[v], "inside");
         lf_emit_column_effects(k, 0);
         lf_if_end(k, &inside);
+    }
+    if (stores) {
+        lf_gpu_barrier(k);
+        write_tiled(t);
     }
     lf_kernel_use_copy(k, 0);
     lf_gpu_barrier(k); // all is read; the next tile may come

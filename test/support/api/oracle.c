@@ -99,7 +99,7 @@ static void make_argument(case_values *v, size_t i, const lf_value *param, const
 }
 
 static void make_output(case_values *v, size_t k, const lf_array *want, const case_options *o) {
-    layout where = (layout)((o->out + k) % N_LAYOUTS);
+    layout where = (layout)((o->out + k * (o->out_step ? o->out_step : 1)) % N_LAYOUTS);
     if (where == LAYOUT_REPEATED) where = LAYOUT_GAPPED;
     tensor_init(&v->out[k], (lfuser_dtype)want->dtype, want->rank, want->shape, where);
     tensor_upload(&v->out[k]);

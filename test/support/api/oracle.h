@@ -30,6 +30,7 @@ typedef struct case_options {
     unsigned in_step;
     bool given; // outputs go to buffers of the caller, in layouts from `out` on; else the library allocates
     layout out;
+    unsigned out_step; // output k has that plus k times this; 0: 1
     uint64_t seed;
 } case_options;
 void check_case(const test_program *p, const case_options *o);
