@@ -42,8 +42,7 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
     const lf_planned *planned = &r->frame->planned[i];
     const lf_object *object = &planned->variant->code->object;
-    bool as_planned = planned->variant->cls.shape == planned->plan.cls.shape;  // else the general class stands in
-    uint64_t items = planned->plan.cells && as_planned ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
+    uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
     lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
                         .args_in_memory = l->n_args * 8u > 4000, .items = items,
@@ -95,7 +94,7 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
-        if (planned->variant->cls.shape != LFUSER_ABI_SPLIT) planned->plan.cells = 0;  // the general class, in its stead
+        if (planned->variant->cls.shape != planned->plan.cls.shape) planned->plan.cells = 0;  // the general class, in its stead
     }
     return NULL;
 }
