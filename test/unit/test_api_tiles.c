@@ -112,6 +112,29 @@ START_TEST(results_of_different_order) {
 }
 END_TEST
 
+// A parameter is overwritten while the other one is turned.
+START_TEST(in_place_beside_a_transpose) {
+    static const int64_t extents[][2] = {{33, 65}, {64, 128}, {96, 40}};
+    lfuser_executable *e = compile("fusion @t(%x: f32[%a, %b], %y: f32[%b, %a]) { %p = permute %y, [1, 0] %z = add %x, %p return %z into %x }");
+    for (unsigned i = 0; i < COUNT(extents); i++) {
+        int64_t a = extents[i][0], b = extents[i][1];
+        test_tensor x, y;
+        tensor_f32(&x, 2, (int64_t[]){a, b}, 0, 1);
+        tensor_f32(&y, 2, (int64_t[]){b, a}, 0, 2);
+        lfuser_argument arguments[] = {tensor_argument(&x.view), tensor_argument(&y.view)};
+        lfuser_output output = {0};
+        ok(lfuser_run(e, env.stream, arguments, 2, &output, 1, NULL));
+        tensor_download(&x);
+        for (int64_t r = 0; r < a; r++)
+            for (int64_t c = 0; c < b; c++) ck_assert_float_eq(tensor_f32_at(&x, r * b + c), (float)(r * b + c + 2 * (c * a + r)));
+        tensor_check_guards(&x, "x");
+        tensor_finish(&x);
+        tensor_finish(&y);
+    }
+    lfuser_executable_destroy(e);
+}
+END_TEST
+
 static uint32_t widest(const test_program *p) {
     uint32_t vector = 0;
     for (size_t i = 0; i < lfuser_executable_n_kernels(p->executable); i++) {
@@ -144,6 +167,7 @@ static Suite *make(void) {
     tcase_add_loop_test(t, permutations_to_rank_5, 0, COUNT(permutations));
     tcase_add_loop_test(t, transposes_among_others, 0, COUNT(mixtures));
     tcase_add_test(t, results_of_different_order);
+    tcase_add_test(t, in_place_beside_a_transpose);
     tcase_add_test(t, transposes_take_vectors_and_few_classes);
     return s;
 }

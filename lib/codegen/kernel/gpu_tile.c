@@ -65,7 +65,8 @@ static void lay_out(tile *t) {
 
 // ---- where a thread is ---------------------------------------------------------------------------------------------------------------
 
-// Puts the current copy at a place of the tile (i32 offsets from its first element). Outside the first element stands in for it.
+// Puts the current copy at a place of the tile (i32 offsets from its first element). Outside that first element stands in for it: it
+// is there, and if the kernel overwrites it, then after a barrier (see emit_tile).
 static LLVMValueRef stand_at(tile *t, LLVMValueRef v_outer, LLVMValueRef v_inner) {
     lf_kernel *k = t->k;
     LLVMBuilderRef b = k->e->builder;
@@ -79,7 +80,7 @@ static LLVMValueRef stand_at(tile *t, LLVMValueRef v_outer, LLVMValueRef v_inner
         k->at->v_row[r] = v;
     }
     for (unsigned r = k->rows - 2; r < k->rows; r++)
-        k->at->v_row[r] = LLVMBuildSelect(b, v_inside, k->at->v_row[r], lf_i64_const(k, 0), "");
+        k->at->v_row[r] = LLVMBuildSelect(b, v_inside, k->at->v_row[r], t->v_index[r], "");
     lf_kernel_begin_row(k);
     return v_inside;
 }
@@ -235,6 +236,12 @@ static bool loads_depend(const lf_kernel *k) {
     return false;
 }
 
+static bool any_written(const lf_kernel *k) {
+    for (uint32_t a = 0; a < k->loop->n_accesses; a++)
+        if (!k->loop->accesses[a].store && k->loop->accesses[a].written) return true;
+    return false;
+}
+
 static LLVMValueRef tiles_along(tile *t, unsigned walked, unsigned extent) {
     lf_kernel *k = t->k;
     LLVMValueRef v = LLVMBuildAdd(k->e->builder, lf_row_extent(k, walked), lf_i64_const(k, extent - 1), "");
@@ -275,15 +282,15 @@ static void emit_tile(tile *t) {
     }
     k->loads_stay = true; // under way before the barrier
     if (!depend) lf_emit_loads(k, t->vectors, 0);
-    if (loads) {
-        leave_tiled(t);
-        lf_gpu_barrier(k);
-    }
+    if (loads) leave_tiled(t);
+    bool overwrites = any_written(k); // all have read, stand-ins too, before any writes
+    if (loads || (overwrites && !depend)) lf_gpu_barrier(k);
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
         take_or_leave_all(t, v, false);
     }
     if (depend) lf_emit_loads(k, t->vectors, 0);
+    if (depend && overwrites) lf_gpu_barrier(k);
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
         lf_emit_effect_operands(k, 0);
