@@ -25,6 +25,7 @@ config.substitutions += [
     ("%lfuser-opt", os.path.join(bin_dir, "lfuser-opt")),
     ("%lfuser-run", os.path.join(bin_dir, "lfuser-run")),
     ("%lfuser-bench", os.path.join(bin_dir, "lfuser-bench")),
+    ("%liblfuser", os.path.join(config.lfuser_build_dir, "lib", "liblfuser.so")),
     ("%workloads", os.path.join(config.lfuser_source_dir, "tools", "lfuser-bench", "workloads")),
     ("%device", device),
     ("%examples", os.path.join(config.lfuser_source_dir, "docs", "examples")),

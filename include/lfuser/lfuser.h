@@ -231,6 +231,9 @@ typedef struct lfuser_compile_options {
     // CUDA: runs of at least so many kernels (a stage) are launched as one graph, made by the first run on a stream and given new
     // parameters by the later ones; 0: never. Several streams may run at once: each has graphs of its own.
     uint32_t replay_from;
+    // Runs ask the driver where each tensor really lies (a fraction of a microsecond each) instead of believing its `device`: memory of
+    // another device is an error that names both.
+    bool check_pointers;
 } lfuser_compile_options;
 
 // NULL when no run of the program would have to wait for the device, else LFUSER_INVALID_PROGRAM with every place where one would:

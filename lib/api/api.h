@@ -111,6 +111,7 @@ struct lfuser_executable {
     lf_spares unread;                    // completions that may carry an error nobody asked for
     LF_VEC(lfuser_completion *) more_unread, captured;          // the same, under the lock; captured: to the end
     _Atomic uint32_t n_more;             // in both
+    bool check_pointers;                 // asks the driver where tensors lie
     uint32_t replay_from;                // launches a stage from which it is replayed; 0: never
     lf_spares replays;                   // of lf_replays, one a stream
     _Atomic uint32_t n_replays;          // made; at most LF_SPARES

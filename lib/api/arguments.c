@@ -1,5 +1,6 @@
 // A run's arguments: from what the caller passed into the slots of the frame, checked.
 #include "api/run.h"
+#include <stdio.h>
 #include <string.h>
 
 static lf_status bad_argument(const lf_run *r, uint32_t i, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -29,6 +30,16 @@ const char *lf_run_device_name(int type) { return type == 1 ? "cpu" : type == 2 
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t) {
     if (d->type == LF_DEVICE_CPU) return t->device.type == 1 || t->device.type == 3;
     return t->device.type == (int)d->type && t->device.ordinal == d->ordinal;
+}
+
+lf_status lf_run_check_pointer(const lf_run *r, uint64_t address, char *out_text, size_t size) {
+    int type, ordinal;
+    out_text[0] = 0;
+    LF_TRY(r->device->ops->memory_where(r->device, (const void *)(uintptr_t)address, &type, &ordinal));
+    if (type != (int)r->device->type || ordinal != r->device->ordinal)
+        snprintf(out_text, size, "the memory at %#llx lies on %s:%d, the program was compiled for %s:%d", (unsigned long long)address,
+                 lf_run_device_name(type), ordinal, r->device->ops->name, r->device->ordinal);
+    return NULL;
 }
 
 static lf_status read_tensor(lf_run *r, uint32_t i) {
@@ -61,7 +72,10 @@ static lf_status read_tensor(lf_run *r, uint32_t i) {
     if (!empty && !t->data && r->device) return bad_argument(r, i, "has no data (NULL), but elements");
     if (!empty && address % part) return bad_argument(r, i, "address %#llx is not aligned to its element of %u bytes", (unsigned long long)address, part);
     slot[0] = address;
-    return NULL;
+    if (!r->e->check_pointers || empty || !r->device) return NULL;
+    char wrong[LF_WRONG_POINTER];
+    LF_TRY(lf_run_check_pointer(r, address, wrong, sizeof wrong));
+    return wrong[0] ? bad_argument(r, i, "%s", wrong) : NULL;
 }
 
 lf_status lf_run_read_argument(lf_run *r, uint32_t i) {

@@ -188,6 +188,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     e->fusion = f;
     e->device = device;
     e->options.fast = given.math == LFUSER_MATH_FAST;
+    e->check_pointers = given.check_pointers;
     e->replay_from = device && device->device->ops->replay ? given.replay_from : 0;
     lf_fusion_retain(f);
     lf_device_retain(device);

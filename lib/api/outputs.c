@@ -68,6 +68,11 @@ static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     if (!empty && !t->data) return bad_output(r, i, "the buffer has no data (NULL)");
     if (!empty && slot[0] % lf_dtype_bytes(lf_dtype_part((lf_dtype)o->dtype))) return bad_output(r, i, "the buffer is not aligned to its element");
     if (!is_injective(slot, o->rank)) return bad_output(r, i, "the buffer's strides make elements share memory");
+    if (r->e->check_pointers && !empty) {
+        char wrong[LF_WRONG_POINTER];
+        LF_TRY(lf_run_check_pointer(r, slot[0], wrong, sizeof wrong));
+        if (wrong[0]) return bad_output(r, i, wrong);
+    }
     return NULL;
 }
 

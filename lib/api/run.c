@@ -79,7 +79,8 @@ static lf_status launch_stage(lf_run *r, const lfuser_abi_stage *stage) {
         lf_launch launch = to_launch(r, i);
         r->launched = true;
         if (launch.zero_bytes) LF_TRY(ops->memory_fill(r->stream->stream, launch.zero, 0, launch.zero_bytes));
-        LF_TRY(ops->launch(r->stream->stream, &launch));
+        lf_status s = ops->launch(r->stream->stream, &launch);
+        if (s) return lf_status_note(s, "while launching %s", r->abi->launches[i].name);
     }
     return NULL;
 }

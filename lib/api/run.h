@@ -23,6 +23,9 @@ typedef struct lf_run {
 lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE;   // into its slots, checked
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t);
 const char *lf_run_device_name(int dlpack_type);
+enum { LF_WRONG_POINTER = 160 };
+// Where the driver says that this address lies: "" for the run's device, else what is wrong.
+lf_status lf_run_check_pointer(const lf_run *r, uint64_t address, char *out_text, size_t size) LF_MUST_USE;
 
 // outputs.c
 // Outputs whose extents this stage's infer has written: the caller's buffers are checked, others allocated, mailboxes taken.

@@ -446,7 +446,7 @@ END_TEST
 
 // ---- threads ---------------------------------------------------------------------------------------------------------------------------------
 
-enum { THREADS = 16, ROUNDS = SLOW_BUILD ? 20 : 60 };
+enum { THREADS = 16, ROUNDS = SLOW_BUILD ? 20 : 60, LONG_ROUNDS = 10000 };
 
 typedef struct mixed {
     lfuser_executable *plain, *indexed, *staged;
@@ -460,7 +460,7 @@ static void *do_everything(void *arg) {
     const mixed *m = arg;
     lfuser_stream *stream;
     _Atomic int calls = 0;
-    int expected = 0;
+    int expected = 0, rounds = getenv("LFUSER_TEST_LONG") ? LONG_ROUNDS : ROUNDS;
     ok(lfuser_stream_create(env.device, &stream));
     float data[40];
     int64_t n = 40;
@@ -469,7 +469,7 @@ static void *do_everything(void *arg) {
     ok(lfuser_memory_alloc(stream, sizeof data, &memory));
     ok(lfuser_memory_upload(stream, memory, data, sizeof data));
     lfuser_tensor t = {.data = memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = &n};
-    for (int k = 0; k < ROUNDS; k++) {
+    for (int k = 0; k < rounds; k++) {
         lfuser_argument arguments[] = {tensor_argument(&t), i64_argument(k % 40)};
         lfuser_output outputs[2] = {{0}};
         lfuser_completion *completion = NULL;
@@ -533,7 +533,7 @@ static Suite *make(void) {
     tcase_add_test(t, callbacks_keep_what_they_need);
     tcase_add_test(t, completions_outlive_their_executable);
     tcase_add_test(t, many_unread_errors_are_one_failure);
-    t = device_tcase(suite, "threads", 120);
+    t = device_tcase(suite, "threads", getenv("LFUSER_TEST_LONG") ? 3600 : 120);
     tcase_add_test(t, sixteen_threads_do_everything_at_once);
     return suite;
 }

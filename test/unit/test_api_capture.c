@@ -307,6 +307,54 @@ START_TEST(failing_graphs_are_errors) {
 }
 END_TEST
 
+// ---- several devices -------------------------------------------------------------------------------------------------------------------
+
+// The stub says that addresses from 1 << 60 on lie on device 1.
+START_TEST(memory_of_another_device_is_named) {
+    static const char text[] = "fusion @f(%x: f32[4]) { %y = exp %x return %y }";
+    lfuser_device *second;
+    lfuser_stream *stream;
+    lfuser_executable *on_first, *on_second;
+    lfuser_compile_options checked = {.size = sizeof checked, .check_pointers = true};
+    lfuser_fusion *f = parse(text);
+    ok(lfuser_device_open(env.context, "cuda:1", &second));
+    ok(lfuser_stream_create(second, &stream));
+    ok(lfuser_fusion_compile(f, second, NULL, &on_second)); // one fusion, an executable a device
+    ok(lfuser_fusion_compile(f, env.device, NULL, &on_first));
+    int64_t four = 4;
+    lfuser_tensor x = {.data = (void *)((uintptr_t)1 << 60), .device = {2, 1}, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = &four};
+    lfuser_argument argument = tensor_argument(&x);
+    lfuser_output output = {0};
+    ok(lfuser_run(on_second, stream, &argument, 1, &output, 1, NULL));
+    output.allocated->deleter(output.allocated);
+    fails(lfuser_run(on_first, env.stream, &argument, 1, &output, 1, NULL), LFUSER_INVALID_ARGUMENT,
+          "@f: argument 0 (%x): lies on cuda:1, the program was compiled for cuda:0");
+    fails(lfuser_run(on_first, stream, &argument, 1, &output, 1, NULL), LFUSER_INVALID_ARGUMENT,
+          "@f: the stream is of cuda:1, the program was compiled for cuda:0");
+    lfuser_executable_destroy(on_first);
+    ok(lfuser_fusion_compile(f, env.device, &checked, &on_first));
+    x.device.ordinal = 0; // which is not true
+    fails(lfuser_run(on_first, env.stream, &argument, 1, &output, 1, NULL), LFUSER_INVALID_ARGUMENT,
+          "@f: argument 0 (%x): the memory at 0x1000000000000000 lies on cuda:1, the program was compiled for cuda:0");
+    static float host[4];
+    x.data = host;
+    lfuser_status s = lfuser_run(on_first, env.stream, &argument, 1, &output, 1, NULL);
+    ck_assert_ptr_nonnull(strstr(lfuser_status_message(s), "lies on cpu:0, the program was compiled for cuda:0"));
+    lfuser_status_destroy(s);
+    x.data = (void *)((uintptr_t)2 << 60); // managed: fine
+    lfuser_tensor y = x;
+    y.data = (void *)(((uintptr_t)1 << 60) + 4096);
+    output.tensor = &y;
+    fails(lfuser_run(on_first, env.stream, &argument, 1, &output, 1, NULL), LFUSER_INVALID_ARGUMENT,
+          "@f: output 0 (%y): the memory at 0x1000000000001000 lies on cuda:1, the program was compiled for cuda:0");
+    lfuser_executable_destroy(on_first);
+    lfuser_executable_destroy(on_second);
+    lfuser_fusion_destroy(f);
+    lfuser_stream_destroy(stream);
+    lfuser_device_close(second);
+}
+END_TEST
+
 // ---- a GPU ----------------------------------------------------------------------------------------------------------------------------
 
 static struct {
@@ -503,6 +551,7 @@ static Suite *make(void) {
         tcase_add_test(t, sync_points_cannot_be_captured);
         tcase_add_test(t, replays_give_the_device_what_launches_give);
         tcase_add_test(t, failing_graphs_are_errors);
+        tcase_add_test(t, memory_of_another_device_is_named);
     }
     if (test_on_cuda()) {
         TCase *t = tcase_create("gpu");

@@ -9,6 +9,7 @@ Host scalars come back as Python numbers at once, pending scalars as Pending, te
 carries `code` ("failed-check", …) and the message of the library.
 """
 import ctypes as c
+import itertools
 import os
 import struct
 
@@ -70,7 +71,7 @@ class _Stats(c.Structure):
 
 
 class _CompileOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("math", c.c_int), ("sync", c.c_int)]
+    _fields_ = [("size", c.c_size_t), ("math", c.c_int), ("sync", c.c_int), ("replay_from", c.c_uint32), ("check_pointers", c.c_bool)]
 
 
 def _declare():
@@ -89,6 +90,7 @@ def _declare():
         ("stream_wrap", p, [p, p, p]), ("stream_callback", p, [p, p, p]),
         ("memory_alloc", p, [p, z, p]), ("memory_free", None, [p, p]), ("memory_upload", p, [p, p, p, z]), ("memory_download", p, [p, p, p, z]),
         ("pending_ready", c.c_bool, [p]), ("pending_get", p, [p, u64, p]), ("pending_release", None, [p]),
+        ("pending_callback", p, [p, p, p]), ("pending_rearm", None, [p]), ("completion_callback", p, [p, p, p]),
         ("completion_query", p, [p]), ("completion_wait", p, [p, u64]), ("completion_release", None, [p]),
     ]:
         f = getattr(_lib, "lfuser_" + name)
@@ -195,8 +197,8 @@ class Fusion:
         _lib.lfuser_free(self.context.handle, out)
         return text
 
-    def compile(self, device=None, math="exact", allow_sync=False):
-        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"), int(allow_sync))
+    def compile(self, device=None, math="exact", allow_sync=False, replay_from=0, check_pointers=False):
+        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"), int(allow_sync), replay_from, check_pointers)
         return Executable(self, device, _made(_lib.lfuser_fusion_compile, self.handle, device.handle if device else None, c.byref(options)))
 
     def __del__(self): _lib.lfuser_fusion_destroy(getattr(self, "handle", None))
@@ -264,6 +266,40 @@ class _Memory:
         if getattr(self, "pointer", None): _lib.lfuser_memory_free(self.stream.handle, self.pointer)
 
 
+_waiting = {}  # functions that have not been called yet, by number
+_numbers = itertools.count(1)
+_call_waiting = c.CFUNCTYPE(None, c.c_void_p)(lambda number: _waiting.pop(number)())
+
+
+def _call_back(register, handle, function):
+    """Calls function() once, on a thread of the library."""
+    number = next(_numbers)
+    _waiting[number] = function
+    try: _check(register(handle, c.cast(_call_waiting, c.c_void_p), number))
+    except Error:
+        del _waiting[number]
+        raise
+
+
+class Completion:
+    """How a run ended. An error is raised by whoever asks first."""
+
+    def __init__(self, executable, handle): self.executable, self.handle = executable, handle
+
+    @property
+    def done(self):
+        """Without waiting; raises the run's error."""
+        try: _check(_lib.lfuser_completion_query(self.handle))
+        except Error as e:
+            if e.code != "not-ready": raise
+            return False
+        return True
+
+    def wait(self, timeout_ns=60_000_000_000): _check(_lib.lfuser_completion_wait(self.handle, timeout_ns))
+    def on_done(self, function): _call_back(_lib.lfuser_completion_callback, self.handle, function)
+    def __del__(self): _lib.lfuser_completion_release(getattr(self, "handle", None))
+
+
 class Pending:
     """A scalar that the device delivers."""
 
@@ -278,6 +314,8 @@ class Pending:
         return bytes(out)[:BYTES[self.dtype]]
 
     def get(self, timeout_ns=60_000_000_000): return unpack(self.dtype, self.bytes(timeout_ns))[0]
+    def on_ready(self, function): _call_back(_lib.lfuser_pending_callback, self.handle, function)
+    def rearm(self): _lib.lfuser_pending_rearm(self.handle)
 
     def __del__(self): _lib.lfuser_pending_release(getattr(self, "handle", None))
 
@@ -376,15 +414,15 @@ class Executable:
                                c.byref(completion) if want_completion else None))
         return out, completion
 
-    def run(self, stream, arguments):
-        """Numbers for host scalars, Pending for pending ones, Output for tensors, the argument's Tensor for `into`. A scalar
+    def run(self, stream, arguments, completion=False):
+        """With completion=True: (results, Completion). Results: numbers for host scalars, Pending for pending ones, Output for tensors, the argument's Tensor for `into`. A scalar
         argument is a Python number, or (dtype, bytes)."""
-        out, _ = self.run_raw(stream, arguments)
+        out, handle = self.run_raw(stream, arguments, completion)
         results = []
         for info, o in zip(self.outputs, out):
             if info.kind == "pending": results.append(Pending(self.device, o.pending, info.dtype))
             elif info.kind == "tensor": results.append(Output(stream, o.allocated) if info.into < 0 else arguments[info.into])
             else: results.append(unpack(info.dtype, bytes(o.value)[:BYTES[info.dtype]])[0])
-        return results
+        return (results, Completion(self, handle)) if completion else results
 
     def __del__(self): _lib.lfuser_executable_destroy(getattr(self, "handle", None))
