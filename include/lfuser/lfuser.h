@@ -124,6 +124,17 @@ LFUSER_API lfuser_status lfuser_context_cache_stats(lfuser_context *context, lfu
 // Removes everything from the cache, files included; code in use stays. Any thread.
 LFUSER_API void lfuser_context_cache_clear(lfuser_context *context);
 
+// Where the time of this context's compiles went, from text to loaded code, summed over all threads; only grows. Any thread. Since 0.1.
+typedef struct lfuser_stage_time {
+    size_t size;
+    const char *name;         // static, e.g. "kernel: optimise"
+    uint64_t times;           // how often
+    uint64_t ns;              // nanoseconds in all
+} lfuser_stage_time;
+LFUSER_API size_t lfuser_context_n_stage_times(void);
+// LFUSER_INVALID_ARGUMENT: no such index.
+LFUSER_API lfuser_status lfuser_context_stage_time(lfuser_context *context, size_t index, lfuser_stage_time *out_time) LFUSER_MUST_USE;
+
 // ---- Devices -----------------------------------------------------------------------------------------------------------------
 
 typedef struct lfuser_device lfuser_device;

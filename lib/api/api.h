@@ -29,6 +29,7 @@ struct lfuser_context {
     lf_codegen *generator;
     lf_watcher *watcher;                 // owned; started by the first callback
     lf_loaded_table code;
+    lf_timing timing;                    // with what the generator keeps: where compile time went
 };
 
 struct lfuser_device {
@@ -149,6 +150,9 @@ static inline lf_status lf_private(lfuser_status s) { return (lf_status)s; }
 
 // codegen_load.c: opens the code generator once; the results stay valid as long as the context.
 lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) LF_MUST_USE;
+
+// lf_program_create, timed.
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, lf_program **out_program) LF_MUST_USE;
 
 // device.c
 void lf_device_retain(lfuser_device *d);

@@ -90,11 +90,53 @@ static lf_status open_codegen(lfuser_context *c) {
 
 lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) {
     pthread_mutex_lock(&c->lock);
-    lf_status s = c->codegen ? NULL : open_codegen(c);
+    uint64_t since = lf_now_ns();
+    lf_status s = NULL;
+    if (!c->codegen) {
+        s = open_codegen(c);
+        lf_timing_add(&c->timing, LF_TIMED_OPEN, &since);
+    }
     *out_table = c->codegen;
     *out_generator = c->generator;
     pthread_mutex_unlock(&c->lock);
     return s;
+}
+
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, lf_program **out_program) {
+    uint64_t since = lf_now_ns();
+    LF_TRY(lf_program_create(g, out_program));
+    since += (*out_program)->partition_ns;
+    lf_timing_add(&c->timing, LF_TIMED_SCHEDULE, &since);
+    atomic_fetch_add_explicit(&c->timing.ns[LF_TIMED_PARTITION], (*out_program)->partition_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->timing.times[LF_TIMED_PARTITION], 1, memory_order_relaxed);
+    return NULL;
+}
+
+// ---- where compile time went -------------------------------------------------------------------------------------------------------
+
+size_t lfuser_context_n_stage_times(void) { return LF_TIMED_COUNT; }
+
+lfuser_status lfuser_context_stage_time(lfuser_context *c, size_t index, lfuser_stage_time *out_time) {
+    static const char *const names[] = {
+#define LF_TIMED(id, name) name,
+#include "base/timing.def"
+#undef LF_TIMED
+    };
+    if (!c || !out_time || index >= LF_TIMED_COUNT)
+        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
+                                  "lfuser_context_stage_time: an argument is NULL, or stage %zu not one of %d", index, (int)LF_TIMED_COUNT));
+    size_t size = out_time->size ? out_time->size : sizeof *out_time;
+    pthread_mutex_lock(&c->lock);
+    const lf_timing *generator = c->codegen ? c->codegen->timing(c->generator) : NULL;
+    pthread_mutex_unlock(&c->lock);
+    lfuser_stage_time time = {sizeof time, names[index], atomic_load_explicit(&c->timing.times[index], memory_order_relaxed),
+                              atomic_load_explicit(&c->timing.ns[index], memory_order_relaxed)};
+    if (generator) {
+        time.times += atomic_load_explicit(&generator->times[index], memory_order_relaxed);
+        time.ns += atomic_load_explicit(&generator->ns[index], memory_order_relaxed);
+    }
+    memcpy(out_time, &time, size < sizeof time ? size : sizeof time);
+    return NULL;
 }
 
 lfuser_status lfuser_context_warm(lfuser_context *c) {

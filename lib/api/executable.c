@@ -155,7 +155,7 @@ static lf_status upload_constants(lfuser_executable *e) {
 
 static lf_status build(lfuser_executable *e) {
     pthread_mutex_lock(&e->fusion->lock);
-    lf_status s = lf_program_create(e->fusion->graph, &e->program);
+    lf_status s = lf_context_plan(e->context, e->fusion->graph, &e->program);
     bool compiled = false;
     if (!s) s = lf_loaded_get(e->context, &(lf_loaded_request){.program = e->program}, &e->host_code, &compiled);
     pthread_mutex_unlock(&e->fusion->lock);

@@ -42,7 +42,9 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
     lf_graph **graphs;
     size_t n;
     lf_fpstate fp = lf_fp_enter();  // literals are rounded, and scalars of constants computed
+    uint64_t since = lf_now_ns();
     lf_status s = lf_parse(&c->allocator, file, text, bytes, true, &graphs, &n);
+    lf_timing_add(&c->timing, LF_TIMED_PARSE, &since);
     lf_fp_leave(fp);
     if (s) return lf_public(s);
     size_t found = 0;
@@ -156,7 +158,7 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
     if (stage == LFUSER_STAGE_PARTITION) {
         s = print_partition(f, out_text);
     } else {
-        s = lf_program_create(f->graph, &p);
+        s = lf_context_plan(f->context, f->graph, &p);
         if (!s && stage == LFUSER_STAGE_PROGRAM) s = lf_program_print(p, out_text);
         else if (!s && stage == LFUSER_STAGE_KERNELS) s = print_kernels(&f->context->allocator, p, out_text);
         else if (!s) s = print_code(f, p, stage, &target, math, n_class, out_text);

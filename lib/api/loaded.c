@@ -213,7 +213,9 @@ static lf_status make_gpu(lfuser_context *c, const lf_loaded_request *r, lf_load
     lf_cache_key key = binary_key(code->key, r->device->device);
     if (find_binary(c, r, code, key)) return NULL;
     LF_TRY(take_ptx(c, r, code, out_compiled));
+    uint64_t since = lf_now_ns();
     lf_status s = load_ptx(c, r, code, key);
+    if (*out_compiled) lf_timing_add(&c->timing, LF_TIMED_KERNEL_LOAD, &since);
     lf_free(&c->allocator, code->object.text);
     code->object.text = NULL;
     return s;
@@ -223,7 +225,9 @@ static lf_status make_gpu(lfuser_context *c, const lf_loaded_request *r, lf_load
 
 static lf_status make(lfuser_context *c, const lf_loaded_request *r, lf_loaded *code, bool *out_compiled) {
     bool gpu = r->loop && r->device->target.kind == LF_TARGET_CUDA;
+    uint64_t since = lf_now_ns();
     lf_status s = gpu ? make_gpu(c, r, code, out_compiled) : make_native(c, r, code, out_compiled);
+    if (!s && !*out_compiled) lf_timing_add(&c->timing, LF_TIMED_CACHE, &since);
     if (s) release_object(c, &code->object);
     return s;
 }

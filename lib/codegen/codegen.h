@@ -3,6 +3,7 @@
 #ifndef LF_CODEGEN_CODEGEN_H
 #define LF_CODEGEN_CODEGEN_H
 #include "base/log.h"
+#include "base/timing.h"
 #include "native/native.h"
 #include "schedule/program.h"
 
@@ -60,6 +61,7 @@ typedef struct lf_codegen_table {
     // Text of a stage, for people; caller frees with lf_free(a, …). Host stages ignore loop, target and class.
     lf_status (*print)(lf_codegen *c, lf_emit_stage stage, const lf_program *p, const lf_loop *loop, const lf_target *t,
                        lfuser_abi_class class_, const lf_codegen_options *options, char **out_text);
+    const lf_timing *(*timing)(const lf_codegen *c);             // borrowed; any thread
 } lf_codegen_table;
 
 enum { LF_CODEGEN_VERSION = 2 };

@@ -1,6 +1,7 @@
 // See native.h. In order: sections are given places in one mapping (code, then read-only data with the table of addresses),
 // copied, relocated, and the mapping is closed for writing.
 #include "native/native.h"
+#include "math/math.h"
 #include <elf.h>
 #include <errno.h>
 #include <math.h>
@@ -17,12 +18,20 @@ struct lf_native {
 typedef void (*import_function)(void);
 typedef struct import {
     const char *name;
-    import_function function;
+    import_function function, with_fma;  // the same bits; with_fma for processors that have the instruction
 } import;
-static const import imports[] = {
-#define LF_IMPORT(name) {#name, (import_function)name},
+// lib/math as it was compiled for x86-64-v3.
+#define LF_IMPORT_C(name)
+#define LF_IMPORT_MATH(name) void v3_##name(void);
 #include "native/imports.def"
-#undef LF_IMPORT
+#undef LF_IMPORT_C
+#undef LF_IMPORT_MATH
+static const import imports[] = {
+#define LF_IMPORT_C(name) {#name, (import_function)name, (import_function)name},
+#define LF_IMPORT_MATH(name) {#name, (import_function)name, v3_##name},
+#include "native/imports.def"
+#undef LF_IMPORT_C
+#undef LF_IMPORT_MATH
 };
 enum { N_IMPORTS = sizeof imports / sizeof *imports };
 
@@ -31,6 +40,8 @@ static const import *find_import(const char *name, size_t length) {
         if (strlen(imports[i].name) == length && memcmp(imports[i].name, name, length) == 0) return &imports[i];
     return NULL;
 }
+
+static bool has_fma(void) { return __builtin_cpu_supports("x86-64-v3"); }
 
 bool lf_native_imports(const char *name, size_t length) { return find_import(name, length); }
 
@@ -143,7 +154,7 @@ static lf_status address_of(const loading *l, uint32_t index, uint64_t *out) {
         const char *name = name_of(l, s);
         const import *f = find_import(name, strlen(name));
         if (!f) return lf_error(l->a, LF_INTERNAL, "loading code: it wants '%s', which is not offered", name);
-        *out = (uint64_t)(uintptr_t)f->function;
+        *out = (uint64_t)(uintptr_t)(has_fma() ? f->with_fma : f->function);
         return NULL;
     }
     if (s->st_shndx >= l->n_sections || l->place[s->st_shndx] == NOWHERE || s->st_value > l->sections[s->st_shndx].sh_size)

@@ -2,6 +2,7 @@
 // Does not belong here: what a kernel computes (lower*.c), which ops share one (lib/partition).
 #include "schedule/program.h"
 #include "schedule/lower.h"
+#include "base/timing.h"
 #include <string.h>
 
 // A stretch of workspace that lives from the group that writes it to the last one that reads it.
@@ -421,7 +422,9 @@ lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
     lf_vec_init(&pl.index_ops, g->allocator);
     lf_vec_init(&pl.fetches, g->allocator);
     lf_vec_init(&pl.abi_fetches, g->allocator);
+    uint64_t start = lf_now_ns();
     lf_status s = lf_partition_create(g, &pl.partition);
+    p->partition_ns = lf_now_ns() - start;
     if (!s) s = plan_all(&pl);
     if (!s) s = keep_all(&pl);
     if (!s && g->arena.failed) s = lf_out_of_memory();

@@ -32,6 +32,7 @@ typedef struct lf_program {
     const lf_op **index_ops;         // index-error number n is index_ops[n - 1]
     uint32_t n_index_ops;
     uint32_t *param_slots;           // first slot of each parameter (as in abi.params)
+    uint64_t partition_ns;           // how long grouping took
 } lf_program;
 
 /* How host code finds its leaves: PARAM scalar or @host tensor p: slots[param_slots[p]];

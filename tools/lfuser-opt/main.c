@@ -25,10 +25,12 @@ enum { N_STAGES = sizeof stages / sizeof *stages };
 
 static int usage(FILE *to, int status) {
     fprintf(to, "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
-                "                  [--fusion=NAME] [--allow-sync] [-o FILE]\n\nSTAGE (default fusion):\n");
+                "                  [--fusion=NAME] [--allow-sync] [-o FILE] [--time-passes]\n\nSTAGE (default fusion):\n");
     for (int i = 0; i < N_STAGES; i++) fprintf(to, "  %-10s %s\n", stages[i].name, stages[i].what);
     fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n"
-                "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n");
+                "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n"
+                "--time-passes: where the time of compiling went, on standard error; without --emit, of compiling the program for the CPU\n"
+                "(or to PTX) as a run does\n");
     return status;
 }
 
@@ -58,21 +60,52 @@ typedef struct options {
     lfuser_math math;
     uint32_t n_class;
     bool allow_sync;
+    bool times;
 } options;
+
+static void show_times(lfuser_context *context) {
+    uint64_t all = 0;
+    fprintf(stderr, "%-24s %6s %10s\n", "stage", "times", "ms");
+    for (size_t i = 0; i < lfuser_context_n_stage_times(); i++) {
+        lfuser_stage_time t = {.size = sizeof t};
+        lfuser_status s = lfuser_context_stage_time(context, i, &t);
+        lfuser_status_destroy(s);
+        if (s || !t.times) continue;
+        fprintf(stderr, "%-24s %6llu %10.3f\n", t.name, (unsigned long long)t.times, (double)t.ns * 1e-6);
+        all += t.ns;
+    }
+    fprintf(stderr, "%-24s %6s %10.3f\n", "all", "", (double)all * 1e-6);
+}
+
+// The host code and every kernel class that contiguous tensors need, loaded.
+static lfuser_status compile_for_cpu(lfuser_context *context, lfuser_fusion *fusion, const options *o) {
+    lfuser_compile_options how = {.size = sizeof how, .math = o->math, .sync = o->allow_sync ? LFUSER_ALLOW_SYNC : LFUSER_NO_SYNC};
+    lfuser_device *device = NULL;
+    lfuser_executable *executable = NULL;
+    lfuser_status s = lfuser_device_open(context, "cpu", &device);
+    if (!s) s = lfuser_fusion_compile(fusion, device, &how, &executable);
+    if (!s) s = lfuser_executable_prepare(executable);
+    lfuser_executable_destroy(executable);
+    lfuser_device_close(device);
+    return s;
+}
 
 static int run(lfuser_context *context, const options *o, const char *text, size_t size, FILE *to) {
     lfuser_fusion *fusion;
-    char *printed = NULL;
     lfuser_status s = lfuser_fusion_parse(context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &fusion);
     if (s) return fail(s);
-    const char *target = o->target ? o->target : strcmp(o->stage->name, "ptx") ? "cpu" : "cuda:sm_90";
+    const char *target = o->target ? o->target : !o->stage || strcmp(o->stage->name, "ptx") ? "cpu" : "cuda:sm_90";
+    bool whole = o->times && !o->stage, on_cpu = whole && (!o->target || !strcmp(o->target, "cpu"));
+    lfuser_stage stage = whole ? LFUSER_STAGE_DEVICE_ASM : o->stage ? o->stage->stage : LFUSER_STAGE_FUSION;
+    char *printed = NULL;
     if (!o->allow_sync) s = lfuser_fusion_check_no_sync(fusion);
-    if (!s) s = lfuser_fusion_print(fusion, o->stage->stage, target, o->math, o->n_class, &printed);
+    if (!s) s = on_cpu ? compile_for_cpu(context, fusion, o) : lfuser_fusion_print(fusion, stage, target, o->math, o->n_class, &printed);
     int status = s ? fail(s) : 0;
-    if (!status && fputs(printed, to) < 0) {
+    if (!status && !whole && fputs(printed, to) < 0) {
         perror(o->output ? o->output : "<stdout>");
         status = 1;
     }
+    if (o->times) show_times(context);
     lfuser_free(context, printed);
     lfuser_fusion_destroy(fusion);
     return status;
@@ -82,9 +115,9 @@ int main(int argc, char **argv) {
     static const struct option longs[] = {{"emit", required_argument, NULL, 'e'},  {"target", required_argument, NULL, 't'},
                                           {"math", required_argument, NULL, 'm'},  {"class", required_argument, NULL, 'c'},
                                           {"fusion", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
-                                          {"allow-sync", no_argument, NULL, 's'},
+                                          {"allow-sync", no_argument, NULL, 's'},  {"time-passes", no_argument, NULL, 'p'},
                                           {NULL, 0, NULL, 0}};
-    options o = {.stage = &stages[0]};
+    options o = {NULL};
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
         switch (c) {
         case 'e':
@@ -101,6 +134,7 @@ int main(int argc, char **argv) {
         case 'c': o.n_class = (uint32_t)strtoul(optarg, NULL, 10); break;
         case 'f': o.fusion = optarg; break;
         case 's': o.allow_sync = true; break;
+        case 'p': o.times = true; break;
         case 'o': o.output = optarg; break;
         case 'h': return usage(stdout, 0);
         default: return usage(stderr, 2);

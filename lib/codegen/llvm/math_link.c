@@ -21,7 +21,9 @@ static LLVMValueRef first_missing(LLVMModuleRef module) {
 
 lf_status lf_math_link(lf_llvm *l) {
     LLVMModuleRef module = l->emit.module;
-    if (!first_missing(module)) return NULL;
+    // Host code calls the compiled functions of lib/native/imports.def: nothing is gained there by inlining, and code generation takes
+    // longer than most host programs run.
+    if (l->use == LF_LLVM_HOST_CODE || !first_missing(module)) return NULL;
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange((const char *)lf_math_bitcode, lf_math_bitcode_size, "lf_math", 0);
     LLVMModuleRef maths = NULL;

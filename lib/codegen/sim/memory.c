@@ -104,16 +104,16 @@ static unsigned order_flags(LLVMValueRef v, LLVMAtomicOrdering ordering) {
     return (release ? LF_SIM_RELEASE : 0u) | (release && LLVMGetAtomicSyncScopeID(v) == 1 ? LF_SIM_SYSTEM : 0u);
 }
 
-static unsigned atomic_flag(LLVMValueRef v) { return LLVMGetVolatile(v) || LLVMIsAtomic(v) ? LF_SIM_ATOMIC : 0u; }
+static unsigned atomic_bit(LLVMValueRef v) { return LLVMGetVolatile(v) || LLVMIsAtomic(v) ? LF_SIM_ATOMIC : 0u; }
 
 static void lower_load(lf_sim_lowering *s, LLVMValueRef v) {
     unsigned kind = LLVMGetMDKindIDInContext(s->l->emit.context, "invariant.load", 14);
-    unsigned flags = LF_SIM_READ | atomic_flag(v) | (LLVMGetMetadata(v, kind) ? LF_SIM_INVARIANT : 0u);
+    unsigned flags = LF_SIM_READ | atomic_bit(v) | (LLVMGetMetadata(v, kind) ? LF_SIM_INVARIANT : 0u);
     tell(s, v, LLVMGetOperand(v, 0), NULL, site_of(s, LLVMTypeOf(v), LLVMGetAlignment(v), flags));
 }
 
 static void lower_store(lf_sim_lowering *s, LLVMValueRef v) {
-    unsigned flags = LF_SIM_WRITE | atomic_flag(v) | (LLVMIsAtomic(v) ? order_flags(v, LLVMGetOrdering(v)) : 0u);
+    unsigned flags = LF_SIM_WRITE | atomic_bit(v) | (LLVMIsAtomic(v) ? order_flags(v, LLVMGetOrdering(v)) : 0u);
     tell(s, v, LLVMGetOperand(v, 1), NULL, site_of(s, LLVMTypeOf(LLVMGetOperand(v, 0)), LLVMGetAlignment(v), flags));
 }
 
