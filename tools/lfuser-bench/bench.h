@@ -1,12 +1,13 @@
 // lfuser-bench: how fast kernels move memory, and what a call costs on the host.
 //   main.c       the command line
-//   workloads.def, case.c  programs, their shapes and their data; compiling, running and timing one
+//   workloads.def, case.c  the workloads; running, judging and timing one
+//   call.c       a compiled program with its arguments: shapes, memory, data
 //   fill.c       random data; a pool of threads
 //   clock.c, clock_cuda.c  time between two points of a stream, clearing the caches, the copy to compare with
 //   judge.c, judge_norm.c  results against the same formulas in f64
 //   judge_any.c  results of the user's own programs against the reference evaluator
 //   report.c, json.c, plot.c  the table, --json, --compare, --peers, --plot
-//   host.c       --host
+//   host.c       --host: the host benchmarks, timed or counted by instructions
 #ifndef LF_TOOLS_BENCH_H
 #define LF_TOOLS_BENCH_H
 #include <lfuser/lfuser.h>
@@ -117,6 +118,22 @@ extern const size_t bench_n_rows;
 // shapes: "x=8192/,14336 labels=4096<131072 seed=7": extents of tensors ('/': divided by scale), a bound for integers, values of
 // scalars. Compiles, runs, judges and times the case; what it allocated is freed, but for the result.
 void bench_case_run(bench_device *d, bench_case *c, int64_t scale, int runs);
+// A compiled program with its arguments in place.
+typedef struct bench_call {
+    bench_device *device; // for programs without tensors: one whose `device` and `stream` are NULL
+    bench_case *c;
+    lfuser_executable *executable;
+    lfuser_argument *arguments;
+    lfuser_output *outputs;
+    bool wait; // for pending scalars; not while time is taken
+} bench_call;
+void bench_call_compile(bench_call *w);
+void bench_call_place(bench_call *w, const char *shapes, int64_t scale); // in place of what was there
+void bench_call_unplace(bench_call *w);
+void bench_call_run(void *call);
+void bench_call_wait(bench_call *w);
+void bench_call_close(bench_call *w);
+
 bench_array *bench_param(bench_case *c, const char *name);
 
 // ---- judging
@@ -165,5 +182,8 @@ bool bench_peer(const bench_report *r, const bench_case *c, size_t peer, double 
 // The number at a path of names, e.g. "w", "silu_mul.bf16", "eager_ms"; false when there is none.
 bool bench_json_number(const char *text, const char *const *path, size_t n, double *out);
 
-int bench_host(const char *device, FILE *json);
+int bench_host(const char *device, const char *filter, FILE *json);
+// --host --count=NAME: does the work of one row of the budget in bench_counted, where a tool for counting instructions looks.
+int bench_count(const char *name);
+void bench_count_names(void);
 #endif

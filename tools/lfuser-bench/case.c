@@ -1,4 +1,4 @@
-// One case: shapes, data, compiling, running, judging, timing.
+// One case: judging and timing.
 #include "bench.h"
 #include <math.h>
 #include <stdarg.h>
@@ -32,174 +32,13 @@ void *bench_alloc(size_t bytes) {
     return p;
 }
 
-// ---- shapes
-
 bench_array *bench_param(bench_case *c, const char *name) {
     for (size_t i = 0; i < c->n_params; i++)
         if (!strcmp(c->params[i].name, name)) return &c->params[i];
     bench_die("%s: no parameter %%%s", c->name, name);
 }
 
-static void size_array(const char *of, bench_array *a) {
-    a->count = 1;
-    for (uint32_t k = 0; k < a->rank; k++)
-        if (__builtin_mul_overflow(a->count, (uint64_t)a->shape[k], &a->count))
-            bench_die("%s: %%%s has too many elements", of, a->name);
-    if (__builtin_mul_overflow(a->count, lfuser_dtype_bytes(a->dtype), &a->bytes))
-        bench_die("%s: %%%s has too many bytes", of, a->name);
-}
-
-static void read_scalar(const bench_case *c, bench_array *a, const char *text) {
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || (*end && *end != ' ')) bench_die("%s: %%%s=%.40s is not a number", c->name, a->name, text);
-    switch (a->dtype) {
-    case LFUSER_F32: a->value.f32 = (float)number; break;
-    case LFUSER_F64: a->value.f64 = number; break;
-    case LFUSER_BOOL: a->value.b = number != 0; break;
-    case LFUSER_I8:
-    case LFUSER_I16:
-    case LFUSER_I32:
-    case LFUSER_I64: a->value.i64 = strtoll(text, NULL, 0); break;
-    case LFUSER_U8:
-    case LFUSER_U16:
-    case LFUSER_U32:
-    case LFUSER_U64: a->value.u64 = strtoull(text, NULL, 0); break;
-    default: bench_die("%s: scalars of %s, like %%%s, cannot be given", c->name, lfuser_dtype_name(a->dtype), a->name);
-    }
-}
-
-static void read_extents(const bench_case *c, bench_array *a, const char *text, int64_t scale) {
-    uint32_t rank = 0;
-    while (*text && *text != ' ' && *text != '<') {
-        char *end;
-        int64_t extent = strtoll(text, &end, 10);
-        if (end == text || extent < 0 || rank == a->rank)
-            bench_die("%s: %%%s has rank %u, its extents are '%.40s'", c->name, a->name, a->rank, text);
-        if (*end == '/') end++, extent = extent / scale ? extent / scale : extent > 0;
-        a->shape[rank++] = extent;
-        text = *end == ',' ? end + 1 : end;
-    }
-    if (*text == '<') a->limit = strtoull(text + 1, NULL, 10);
-    if (rank != a->rank) bench_die("%s: %%%s has rank %u, %u extents are given", c->name, a->name, a->rank, rank);
-    size_array(c->name, a);
-}
-
-static void read_shapes(bench_case *c, int64_t scale) {
-    for (size_t i = 0; i < c->n_params; i++) {
-        bench_array *a = &c->params[i];
-        size_t n = strlen(a->name);
-        const char *at = c->shapes;
-        while (at && (strncmp(at, a->name, n) || at[n] != '=')) at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
-        if (!at)
-            bench_die("%s: %%%s is not given; --%s %s=%s", c->name, a->name, a->kind == LFUSER_TENSOR ? "shape" : "arg",
-                      a->name, a->kind == LFUSER_TENSOR ? "EXTENTS" : "VALUE");
-        if (a->kind == LFUSER_TENSOR)
-            read_extents(c, a, at + n + 1, scale);
-        else
-            read_scalar(c, a, at + n + 1);
-    }
-}
-
-// ---- compiling and memory
-
-typedef struct call {
-    bench_device *device;
-    bench_case *c;
-    lfuser_executable *executable;
-    lfuser_argument *arguments;
-    lfuser_output *outputs;
-    bool wait; // for pending scalars; not while time is taken
-} call;
-
-static void run(void *arg) {
-    call *w = arg;
-    for (size_t i = 0; i < w->c->n_outputs; i++) w->outputs[i].pending = NULL;
-    bench_must(lfuser_run(w->executable, w->device->stream, w->arguments, w->c->n_params, w->outputs, w->c->n_outputs, NULL),
-               w->c->name);
-    for (size_t i = 0; i < w->c->n_outputs; i++) {
-        if (w->wait && w->outputs[i].pending)
-            bench_must(lfuser_pending_get(w->outputs[i].pending, UINT64_MAX, &w->outputs[i].value), w->c->name);
-        lfuser_pending_release(w->outputs[i].pending);
-    }
-}
-
-static bench_array array_of(const lfuser_value_info *info) {
-    return (bench_array){.name = info->name, .kind = info->kind, .dtype = info->dtype, .rank = info->rank};
-}
-
-static void compile(call *w) {
-    bench_case *c = w->c;
-    lfuser_fusion *fusion;
-    lfuser_value_info info;
-    lfuser_compile_options options = {.size = sizeof options, .math = c->math};
-    bench_must(lfuser_fusion_parse(w->device->context, c->name, c->text, strlen(c->text), NULL, &fusion), "parsing");
-    bench_must(lfuser_fusion_compile(fusion, w->device->device, &options, &w->executable), "compiling");
-    lfuser_fusion_destroy(fusion);
-    c->n_params = lfuser_executable_n_params(w->executable);
-    c->n_outputs = lfuser_executable_n_outputs(w->executable);
-    c->params = bench_alloc(c->n_params * sizeof *c->params);
-    c->outputs = bench_alloc(c->n_outputs * sizeof *c->outputs);
-    w->arguments = bench_alloc(c->n_params * sizeof *w->arguments);
-    w->outputs = bench_alloc(c->n_outputs * sizeof *w->outputs);
-    for (size_t i = 0; i < c->n_params; i++) {
-        bench_must(lfuser_executable_param(w->executable, i, &info), c->name);
-        c->params[i] = array_of(&info);
-    }
-    for (size_t i = 0; i < c->n_outputs; i++) {
-        bench_must(lfuser_executable_output(w->executable, i, &info), c->name);
-        if (info.into >= 0)
-            bench_die("%s: output %zu goes into a parameter; repeated runs would not see the same numbers", c->name, i);
-        c->outputs[i] = array_of(&info);
-    }
-}
-
-static void place(call *w, bench_array *a) {
-    bench_must(lfuser_memory_alloc(w->device->stream, a->bytes, &a->device), "allocating a tensor");
-    bench_must(lfuser_memory_upload(w->device->stream, a->device, a->host, a->bytes), "uploading a tensor");
-    bench_must(lfuser_stream_synchronize(w->device->stream), "uploading a tensor");
-    a->tensor = (lfuser_tensor){.data = a->device,
-                                .device = w->device->dl,
-                                .rank = (int32_t)a->rank,
-                                .dtype = lfuser_dl_dtype_of(a->dtype),
-                                .shape = a->shape};
-}
-
-static void fill_params(call *w) {
-    for (size_t i = 0; i < w->c->n_params; i++) {
-        bench_array *a = &w->c->params[i];
-        w->arguments[i] = (lfuser_argument){.kind = a->kind, .dtype = a->dtype, .value = a->value};
-        if (a->kind != LFUSER_TENSOR) continue;
-        a->host = bench_alloc(a->bytes);
-        bench_fill(a->dtype, a->limit, i + 1, a->host, a->count);
-        place(w, a);
-        w->arguments[i].tensor = &a->tensor;
-        w->c->result.bytes += a->bytes;
-    }
-}
-
-// Outputs begin as NaN (all bits set), so that an element that nobody writes is seen.
-static void fill_outputs(call *w) {
-    int64_t (*shapes)[8] = bench_alloc(w->c->n_outputs * sizeof *shapes);
-    lfuser_output *inferred = bench_alloc(w->c->n_outputs * sizeof *inferred);
-    bench_must(lfuser_infer(w->executable, w->arguments, w->c->n_params, inferred, w->c->n_outputs, shapes, NULL),
-               w->c->name);
-    for (size_t i = 0; i < w->c->n_outputs; i++) {
-        bench_array *a = &w->c->outputs[i];
-        if (a->kind != LFUSER_TENSOR) continue;
-        memcpy(a->shape, shapes[i], sizeof a->shape);
-        size_array(w->c->name, a);
-        a->host = bench_alloc(a->bytes);
-        memset(a->host, 0xff, a->bytes);
-        place(w, a);
-        w->outputs[i].tensor = &a->tensor;
-        w->c->result.bytes += a->bytes;
-    }
-    free(inferred);
-    free(shapes);
-}
-
-static void read_outputs(call *w) {
+static void read_outputs(bench_call *w) {
     for (size_t i = 0; i < w->c->n_outputs; i++) {
         bench_array *a = &w->c->outputs[i];
         if (a->kind == LFUSER_TENSOR) {
@@ -214,15 +53,7 @@ static void read_outputs(call *w) {
     bench_must(lfuser_stream_synchronize(w->device->stream), "reading back");
 }
 
-static void release(call *w, bench_array *arrays, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        lfuser_memory_free(w->device->stream, arrays[i].device);
-        free(arrays[i].host);
-        arrays[i].host = arrays[i].device = NULL;
-    }
-}
-
-static void list_kernels(call *w) {
+static void list_kernels(bench_call *w) {
     bench_result *r = &w->c->result;
     size_t n = lfuser_executable_n_kernels(w->executable);
     for (size_t i = 0; i < n && r->n_kernels < sizeof r->kernels / sizeof *r->kernels; i++) {
@@ -252,14 +83,14 @@ static void find_unwritten(void *arg, uint64_t begin, uint64_t end) {
 }
 
 // What was measured is what must be right, so the verdict is on the last timed run (with pending scalars: on one more).
-static void judge(call *w) {
+static void judge(bench_call *w) {
     bench_case *c = w->c;
     bench_verdict *v = &c->result.verdict;
     bool pending = false;
     for (size_t i = 0; i < c->n_outputs; i++) pending |= c->outputs[i].kind == LFUSER_PENDING;
     v->ok = true;
     w->wait = true;
-    if (pending) run(w);
+    if (pending) bench_call_run(w);
     read_outputs(w);
     if (c->judge)
         c->judge(c, v);
@@ -282,33 +113,24 @@ static void judge(call *w) {
 
 void bench_case_run(bench_device *d, bench_case *c, int64_t scale, int runs) {
     enum { WARM = 3 };
-    call w = {.device = d, .c = c};
+    bench_call w = {.device = d, .c = c};
     double *times = bench_alloc((size_t)runs * sizeof *times);
     double start = bench_now_ms();
-    compile(&w);
+    bench_call_compile(&w);
     c->result.first_ms = bench_now_ms() - start;
-    read_shapes(c, scale);
-    fill_params(&w);
-    fill_outputs(&w);
+    bench_call_place(&w, c->shapes, scale);
     start = bench_now_ms();
-    run(&w);
-    bench_must(lfuser_stream_synchronize(d->stream), c->name);
+    bench_call_run(&w);
+    bench_call_wait(&w);
     c->result.first_ms += bench_now_ms() - start;
-    for (int i = 0; i < WARM && i < runs; i++) d->clock->time(d->clock, run, &w);
-    for (int i = 0; i < runs; i++) times[i] = d->clock->time(d->clock, run, &w);
+    for (int i = 0; i < WARM && i < runs; i++) d->clock->time(d->clock, bench_call_run, &w);
+    for (int i = 0; i < runs; i++) times[i] = d->clock->time(d->clock, bench_call_run, &w);
     c->result.ms = bench_median(times, runs);
     c->result.least_ms = times[0];
     judge(&w);
     list_kernels(&w);
-    release(&w, c->params, c->n_params);
-    release(&w, c->outputs, c->n_outputs);
-    bench_must(lfuser_stream_synchronize(d->stream), c->name);
+    bench_call_unplace(&w);
     c->result.copy_ms = d->clock->copy(d->clock, (c->result.bytes + 1) / 2, runs);
-    lfuser_executable_destroy(w.executable);
-    free(c->params);
-    free(c->outputs);
-    c->params = c->outputs = NULL;
-    free(w.arguments);
-    free(w.outputs);
+    bench_call_close(&w);
     free(times);
 }

@@ -1,229 +1,270 @@
-// --host: what a call costs on the host. Times are medians over batches; first-run times are single shots in this process.
+// --host: what compiling, calling and a new shape cost on the host, in µs. Calls are medians over batches; the rest are single shots.
+// --count: the same work a fixed number of times, for a tool that counts instructions (count.py).
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
 
-static double now_us(void) { return bench_now_ms() * 1e3; }
+enum { MOST_TEXT = 1 << 16 };
 
-// ---- programs ----------------------------------------------------------------------------------------------------------------------
+// ---- programs: each writes its text
 
-static const char seed_text[] =
-    "fusion @seed(%t0: f32[?, ?], %t1: f32[%h, %w], %s0: i64, %s1: i64) {\n"
-    "  %t2 = reshape %t0, [%s0, %s1]\n  %t3 = add %t1, %t2\n  %n = add %s0, %s1\n  return %t3, %n\n}\n";
-
-// `n` dependent scalar ops.
-static char *scalars_text(int n) {
-    char *text = malloc((size_t)n * 32 + 128), *at = text;
-    at += sprintf(at, "fusion @scalars(%%a: f64, %%b: f64) {\n  %%v0 = add %%a, %%b\n");
-    for (int i = 1; i < n; i++) at += sprintf(at, "  %%v%d = %s %%v%d, %%%c\n", i, i % 2 ? "mul" : "sub", i - 1, i % 3 ? 'a' : 'b');
-    sprintf(at, "  return %%v%d\n}\n", n - 1);
-    return text;
+static void seed(char *to, int n) {
+    (void)n;
+    strcpy(to, "fusion @seed(%t0: f32[?, ?], %t1: f32[%h, %w], %s0: i64, %s1: i64) {\n"
+               "  %t2 = reshape %t0, [%s0, %s1]\n  %t3 = add %t1, %t2\n  %n = add %s0, %s1\n  return %t3, %n\n}\n");
 }
 
-// `n` elementwise ops on a [64, 64] tensor.
-static char *chain_text(int n) {
-    char *text = malloc((size_t)n * 32 + 128), *at = text;
-    at += sprintf(at, "fusion @chain(%%t0: f32[%%h, %%w], %%t1: f32[%%h, %%w]) {\n  %%v0 = add %%t0, %%t1\n");
-    for (int i = 1; i < n; i++) at += sprintf(at, "  %%v%d = %s %%v%d, %%t%d\n", i, i % 2 ? "mul" : "add", i - 1, i % 2);
-    sprintf(at, "  return %%v%d\n}\n", n - 1);
-    return text;
+// `n` dependent scalar ops.
+static void scalars(char *to, int n) {
+    to += sprintf(to, "fusion @scalars(%%a: f64, %%b: f64) {\n  %%v0 = add %%a, %%b\n");
+    for (int i = 1; i < n; i++)
+        to += sprintf(to, "  %%v%d = %s %%v%d, %%%c\n", i, i % 2 ? "mul" : "sub", i - 1, i % 3 ? 'a' : 'b');
+    sprintf(to, "  return %%v%d\n}\n", n - 1);
+}
+
+// `n` scalar functions of lib/math.
+static void functions(char *to, int n) {
+    static const char *const names[] = {"exp", "sin", "tanh", "log1p", "erf", "cos", "sigmoid", "atan"};
+    to += sprintf(to, "fusion @functions(%%a: f64) {\n  %%v0 = exp %%a\n");
+    for (int i = 1; i < n; i++) to += sprintf(to, "  %%v%d = %s %%v%d\n", i, names[i % 8], i - 1);
+    sprintf(to, "  return %%v%d\n}\n", n - 1);
+}
+
+// `n` elementwise ops on two tensors.
+static void pointwise_chain(char *to, int n) {
+    to += sprintf(to, "fusion @chain(%%x: f32[%%h, %%w], %%y: f32[%%h, %%w]) {\n  %%v0 = add %%x, %%y\n");
+    for (int i = 1; i < n; i++)
+        to += sprintf(to, "  %%v%d = %s %%v%d, %%%c\n", i, i % 2 ? "mul" : "add", i - 1, i % 2 ? 'y' : 'x');
+    sprintf(to, "  return %%v%d\n}\n", n - 1);
+}
+
+// `n` norms with a transposition after each: as many kernels.
+static void many_segments(char *to, int n) {
+    to += sprintf(to, "fusion @segments(%%x0: f32[%%n, %%k]) {\n");
+    for (int i = 0; i < n; i++)
+        to += sprintf(to, "  %%n%d = layer_norm %%x%d, none, none, 1e-5\n  %%x%d = transpose %%n%d, 0, 1\n", i, i, i + 1, i);
+    sprintf(to, "  return %%x%d\n}\n", n);
+}
+
+static void adaptive_layernorm(char *to, int n) {
+    (void)n;
+    strcpy(to, "fusion @adaptive(%x: f16[%b, %n, %k], %scale: f16[%b, 1, %k], %shift: f16[%b, 1, %k]) {\n"
+               "  %h = layer_norm %x, none, none, 1e-6\n  %s = add %scale, 1\n  %m = mul %h, %s\n  %y = add %m, %shift\n  "
+               "return %y\n}\n");
 }
 
 // `n` layers of norm and pointwise work.
-static char *layers_text(int n) {
-    char *text = malloc((size_t)n * 200 + 256), *at = text;
-    at += sprintf(at, "fusion @layers(%%x0: f32[%%n, %%k], %%w: f32[%%k]) {\n");
+static void layers(char *to, int n) {
+    to += sprintf(to, "fusion @layers(%%x0: f32[%%n, %%k], %%w: f32[%%k]) {\n");
     for (int i = 0; i < n; i++)
-        at += sprintf(at, "  %%n%d = layer_norm %%x%d, %%w, none, 1e-5\n  %%g%d = gelu %%n%d\n  %%x%d = add %%g%d, %%x%d\n", i, i, i, i, i + 1, i, i);
-    sprintf(at, "  return %%x%d\n}\n", n);
-    return text;
+        to += sprintf(to, "  %%n%d = layer_norm %%x%d, %%w, none, 1e-5\n  %%g%d = gelu %%n%d\n  %%x%d = add %%g%d, %%x%d\n",
+                      i, i, i, i, i + 1, i, i);
+    sprintf(to, "  return %%x%d\n}\n", n);
 }
 
-// ---- host side ---------------------------------------------------------------------------------------------------------------------
+static void total(char *to, int n) {
+    (void)n;
+    strcpy(to, "fusion @total(%x: f32[%n, %k]) {\n  %s = sum %x\n  %v = item %s\n  return %v\n}\n");
+}
+
+typedef struct host_row {
+    const char *name;
+    void (*write)(char *to, int n);
+    int n;
+    const char *shapes, *other; // other: a new shape of the same class, or NULL
+    bool no_device, compile_only;
+} host_row;
+static const host_row rows[] = {
+    {"seed", seed, 0, "t0=6,8 t1=8,6 s0=8 s1=6", "t0=10,12 t1=8,15 s0=8 s1=15", false, false},
+    {"scalars4", scalars, 4, "a=1.5 b=0.5", NULL, true, false},
+    {"scalars64", scalars, 64, "a=1.5 b=0.5", NULL, true, false},
+    {"functions8", functions, 8, "a=0.25", NULL, true, false},
+    {"pointwise_chain2", pointwise_chain, 2, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
+    {"pointwise_chain8", pointwise_chain, 8, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
+    {"pointwise_chain16", pointwise_chain, 16, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
+    {"pointwise_chain32", pointwise_chain, 32, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
+    {"pointwise_chain128", pointwise_chain, 128, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
+    {"many_segments", many_segments, 12, "x0=5,5", "x0=7,7", false, false},
+    {"adaptive_layernorm", adaptive_layernorm, 0, "x=1,30720/,1024 scale=1,1,1024 shift=1,1,1024",
+     "x=1,20480/,1024 scale=1,1,1024 shift=1,1,1024", false, false},
+    {"layers10", layers, 10, NULL, NULL, false, true},
+    {"layers30", layers, 30, NULL, NULL, false, true},
+    {"layers100", layers, 100, NULL, NULL, false, true},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+// ---- timing
 
 typedef struct bench {
-    lfuser_context *context;
-    lfuser_device *device;
-    lfuser_stream *stream;
-    FILE *json; // or NULL
+    bench_device device;
+    int64_t scale; // of '/' extents
+    FILE *json;    // or NULL
     bool first;
-    int dl_type;
 } bench;
 
-static void report(bench *b, const char *name, const char *unit, double value) {
-    if (b->json) fprintf(b->json, "%s\n  \"%s\": {\"value\": %.6g, \"unit\": \"%s\"}", b->first ? "{" : ",", name, value, unit);
-    printf("%-44s %12.3f %s\n", name, value, unit);
+static void report(bench *b, const char *name, const char *what, const char *unit, double value) {
+    char full[96];
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    if (b->json)
+        fprintf(b->json, "%s\n  \"%s\": {\"value\": %.6g, \"unit\": \"%s\"}", b->first ? "{" : ",", full, value, unit);
+    printf("%-44s %12.3f %s\n", full, value, unit);
+    fflush(stdout);
     b->first = false;
 }
 
-typedef struct buffer {
-    int64_t shape[2];
-    lfuser_tensor tensor;
-} buffer;
+static double now_us(void) { return bench_now_ms() * 1e3; }
 
-static void make_buffer(bench *b, buffer *t, int64_t rows, int64_t columns) {
-    void *memory;
-    bench_must(lfuser_memory_alloc(b->stream, (size_t)(rows * columns * 4), &memory), "allocating a tensor");
-    float *host = malloc((size_t)(rows * columns) * 4);
-    for (int64_t i = 0; i < rows * columns; i++) host[i] = (float)rand() / (float)RAND_MAX;
-    bench_must(lfuser_memory_upload(b->stream, memory, host, (size_t)(rows * columns * 4)), "uploading a tensor");
-    bench_must(lfuser_stream_synchronize(b->stream), "uploading a tensor");
-    free(host);
-    *t = (buffer){.shape = {rows, columns}};
-    t->tensor = (lfuser_tensor){.data = memory, .device = {b->dl_type, 0}, .rank = 2, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = t->shape};
-}
-
-static lfuser_executable *compile(bench *b, const char *text, double *out_us) {
-    lfuser_fusion *fusion;
-    lfuser_executable *executable;
-    double start = now_us();
-    bench_must(lfuser_fusion_parse(b->context, "bench.lf", text, strlen(text), NULL, &fusion), "parsing");
-    bench_must(lfuser_fusion_compile(fusion, b->device, NULL, &executable), "compiling");
-    *out_us = now_us() - start;
-    lfuser_fusion_destroy(fusion);
-    return executable;
-}
-
-// Median time of a call, in µs; the stream is drained between batches so that its queue never fills.
-static double steady(bench *b, lfuser_executable *e, const lfuser_argument *args, size_t n_args, lfuser_output *outputs, size_t n_outputs) {
-    enum { BATCHES = 31, CALLS = 200 };
-    double times[BATCHES];
+// Median time of a call; the stream is drained between batches so that its queue never fills. A batch takes about a millisecond.
+static double steady(bench_call *w) {
+    enum { BATCHES = 31, MOST_CALLS = 200 };
+    double times[BATCHES], start = now_us();
+    bench_call_run(w);
+    bench_call_wait(w);
+    double one = now_us() - start;
+    int calls = one > 1000 ? 1 : one > 5 ? (int)(1000 / one) + 1 : MOST_CALLS;
     for (int i = 0; i < BATCHES; i++) {
-        double start = now_us();
-        for (int k = 0; k < CALLS; k++) bench_must(lfuser_run(e, b->stream, args, n_args, outputs, n_outputs, NULL), "running");
-        times[i] = (now_us() - start) / CALLS;
-        if (b->stream) bench_must(lfuser_stream_synchronize(b->stream), "synchronising");
+        start = now_us();
+        for (int k = 0; k < calls; k++) bench_call_run(w);
+        times[i] = (now_us() - start) / calls;
+        bench_call_wait(w);
     }
     return bench_median(times, BATCHES);
 }
 
-static uint64_t compiles(bench *b) {
+static uint64_t compiles(const bench_device *d) {
     lfuser_stats stats = {.size = sizeof stats};
-    bench_must(lfuser_device_stats(b->device, &stats), "stats");
+    if (d->device) bench_must(lfuser_device_stats(d->device, &stats), "stats");
     return stats.compiles;
 }
 
-static void bench_seed(bench *b) {
-    double compile_us;
-    lfuser_executable *e = compile(b, seed_text, &compile_us);
-    buffer t0, t1, out, u0, u1, uout;
-    make_buffer(b, &t0, 6, 8);
-    make_buffer(b, &t1, 8, 6);
-    make_buffer(b, &out, 8, 6);
-    make_buffer(b, &u0, 10, 12);
-    make_buffer(b, &u1, 8, 15);
-    make_buffer(b, &uout, 8, 15);
-    lfuser_argument args[4] = {{.kind = LFUSER_TENSOR, .tensor = &t0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &t1.tensor},
-                               {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 8}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 6}};
-    lfuser_output outputs[2] = {{.tensor = &out.tensor}, {0}};
-    double start = now_us();
-    bench_must(lfuser_run(e, b->stream, args, 4, outputs, 2, NULL), "running");
-    report(b, "seed.compile_host_code", "us", compile_us);
-    report(b, "seed.first_run", "us", now_us() - start);
-    bench_must(lfuser_executable_prepare(e), "preparing");
-    uint64_t before = compiles(b);
-    report(b, "seed.call", "us", steady(b, e, args, 4, outputs, 2));
-    lfuser_argument other[4] = {{.kind = LFUSER_TENSOR, .tensor = &u0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &u1.tensor},
-                                {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 8}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_I64, .value.i64 = 15}};
-    lfuser_output other_outputs[2] = {{.tensor = &uout.tensor}, {0}};
-    start = now_us();
-    bench_must(lfuser_run(e, b->stream, other, 4, other_outputs, 2, NULL), "running");
-    report(b, "seed.new_shape", "us", now_us() - start);
-    report(b, "seed.new_shape_compiles", "count", (double)(compiles(b) - before));
-    bench_must(lfuser_stream_synchronize(b->stream), "synchronising");
-    lfuser_executable_destroy(e);
-}
-
-static void bench_scalars(bench *b, int n) {
-    double compile_us;
-    char *text = scalars_text(n), name[64];
-    bench host = *b;
-    host.device = NULL;
-    host.stream = NULL;
-    lfuser_executable *e = compile(&host, text, &compile_us);
-    lfuser_argument args[2] = {{.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value.f64 = 1.5}, {.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value.f64 = 0.5}};
-    lfuser_output output = {0};
-    snprintf(name, sizeof name, "scalars%d.compile", n);
-    report(b, name, "us", compile_us);
-    snprintf(name, sizeof name, "scalars%d.call", n);
-    report(b, name, "us", steady(&host, e, args, 2, &output, 1));
-    lfuser_executable_destroy(e);
-    free(text);
-}
-
-static void bench_chain(bench *b, int n) {
-    double compile_us;
-    char *text = chain_text(n), name[64];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    buffer t0, t1, out;
-    make_buffer(b, &t0, 64, 64);
-    make_buffer(b, &t1, 64, 64);
-    make_buffer(b, &out, 64, 64);
-    lfuser_argument args[2] = {{.kind = LFUSER_TENSOR, .tensor = &t0.tensor}, {.kind = LFUSER_TENSOR, .tensor = &t1.tensor}};
-    lfuser_output output = {.tensor = &out.tensor};
-    double start = now_us();
-    bench_must(lfuser_run(e, b->stream, args, 2, &output, 1, NULL), "running");
-    snprintf(name, sizeof name, "chain%d.compile_and_first_run", n);
-    report(b, name, "us", compile_us + now_us() - start);
-    snprintf(name, sizeof name, "chain%d.call", n);
-    report(b, name, "us", steady(b, e, args, 2, &output, 1));
-    lfuser_executable_destroy(e);
-    free(text);
-}
-
-static void bench_layers(bench *b, int n) {
-    double compile_us;
-    char *text = layers_text(n), name[64];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    snprintf(name, sizeof name, "layers%d.plan_and_host_code", n);
-    report(b, name, "us", compile_us);
-    lfuser_executable_destroy(e);
-    free(text);
-}
-
-static void bench_pending(bench *b) {
-    static const char text[] = "fusion @total(%x: f32[%n, %k]) {\n  %s = sum %x\n  %v = item %s\n  return %v\n}\n";
-    enum { CALLS = 201 };
-    double compile_us, times[CALLS];
-    lfuser_executable *e = compile(b, text, &compile_us);
-    buffer x;
-    make_buffer(b, &x, 64, 64);
-    lfuser_argument arg = {.kind = LFUSER_TENSOR, .tensor = &x.tensor};
-    bench_must(lfuser_executable_prepare(e), "preparing");
-    for (int i = 0; i < CALLS; i++) {
-        lfuser_output output = {0};
-        lfuser_scalar value;
-        double start = now_us();
-        bench_must(lfuser_run(e, b->stream, &arg, 1, &output, 1, NULL), "running");
-        bench_must(lfuser_pending_get(output.pending, UINT64_MAX, &value), "waiting for a scalar");
-        times[i] = now_us() - start;
-        lfuser_pending_release(output.pending);
+static double run_row(bench *b, const host_row *row) {
+    char *text = bench_alloc(MOST_TEXT);
+    row->write(text, row->n);
+    bench_case c = {.name = row->name, .text = text};
+    bench_device none = {.context = b->device.context};
+    bench_call w = {.device = row->no_device ? &none : &b->device, .c = &c};
+    double start = now_us(), compile_us;
+    bench_call_compile(&w);
+    report(b, row->name, "compile_host_code", "us", compile_us = now_us() - start);
+    if (row->compile_only) {
+        bench_call_close(&w);
+        free(text);
+        return compile_us;
     }
-    report(b, "pending.sum_64x64_to_host", "us", bench_median(times, CALLS));
-    lfuser_executable_destroy(e);
+    bench_call_place(&w, row->shapes, b->scale);
+    start = now_us();
+    bench_call_run(&w);
+    report(b, row->name, "first_run", "us", now_us() - start);
+    bench_call_wait(&w);
+    report(b, row->name, "call", "us", steady(&w));
+    if (row->other) {
+        bench_call_place(&w, row->other, b->scale);
+        uint64_t before = compiles(&b->device);
+        start = now_us();
+        bench_call_run(&w);
+        report(b, row->name, "new_shape", "us", now_us() - start);
+        report(b, row->name, "new_shape_compiles", "count", (double)(compiles(&b->device) - before));
+        bench_call_wait(&w);
+    }
+    bench_call_close(&w);
+    free(text);
+    return compile_us;
 }
 
-int bench_host(const char *device, FILE *json) {
-    bench b = {.first = true, .json = json, .dl_type = strncmp(device, "cuda", 4) ? 1 : 2};
-    bench_must(lfuser_context_create(NULL, &b.context), "context");
-    double start = now_us();
-    bench_must(lfuser_context_warm(b.context), "warming up");
-    double warm_us = now_us() - start;
+// From the launch to the value in the host's hands, with no synchronisation.
+static void run_pending(bench *b) {
+    enum { CALLS = 201 };
+    char text[256];
+    double times[CALLS];
+    total(text, 0);
+    bench_case c = {.name = "pending", .text = text};
+    bench_call w = {.device = &b->device, .c = &c, .wait = true};
+    bench_call_compile(&w);
+    bench_call_place(&w, "x=64,64", 1);
+    bench_call_run(&w);
+    for (int i = 0; i < CALLS; i++) {
+        double start = now_us();
+        bench_call_run(&w);
+        times[i] = now_us() - start;
+    }
+    report(b, "pending", "sum_64x64_to_host", "us", bench_median(times, CALLS));
+    bench_call_close(&w);
+}
+
+int bench_host(const char *device, const char *filter, FILE *json) {
+    bench b = {.first = true, .json = json, .scale = strncmp(device, "cuda", 4) ? 64 : 1};
+    double start = now_us(), ten = 0, hundred = 0;
+    bench_device_open(&b.device, device);
+    report(&b, "cold", "device", "us", now_us() - start);
     start = now_us();
-    bench_must(lfuser_device_open(b.context, device, &b.device), "opening the device");
-    bench_must(lfuser_stream_create(b.device, &b.stream), "a stream");
-    report(&b, "cold.code_generator", "us", warm_us);
-    report(&b, "cold.device", "us", now_us() - start);
-    bench_seed(&b);
-    bench_scalars(&b, 4);
-    bench_scalars(&b, 64);
-    for (int n = 2; n <= 128; n *= 4) bench_chain(&b, n);
-    bench_layers(&b, 10);
-    bench_layers(&b, 100);
-    bench_pending(&b);
+    bench_must(lfuser_context_warm(b.device.context), "warming up");
+    report(&b, "cold", "code_generator", "us", now_us() - start);
+    for (int i = 0; i < N_ROWS; i++) {
+        if (filter && !strstr(rows[i].name, filter)) continue;
+        double us = run_row(&b, &rows[i]);
+        if (!strcmp(rows[i].name, "layers10")) ten = us;
+        if (!strcmp(rows[i].name, "layers100")) hundred = us;
+    }
+    if (ten > 0 && hundred > 0) report(&b, "layers", "100_over_10", "times", hundred / ten);
+    if (!filter || strstr("pending", filter)) run_pending(&b);
     if (json) fprintf(json, "\n}\n");
-    lfuser_stream_destroy(b.stream);
-    lfuser_device_close(b.device);
-    lfuser_context_destroy(b.context);
+    bench_device_close(&b.device);
     return 0;
+}
+
+// ---- counting
+
+// Not inlined, and in no other way of interest: counting begins and ends here.
+static __attribute__((noinline, noclone)) void bench_counted(void (*fn)(void *arg), void *arg, int times) {
+    for (int i = 0; i < times; i++) fn(arg);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void compile_once(void *arg) {
+    bench_call *w = arg;
+    bench_call_compile(w);
+}
+
+// NAME.call: 100 calls; NAME.compile: once. One thread, so that the calling thread does all the work of a call.
+int bench_count(const char *name) {
+    const char *dot = strrchr(name, '.');
+    const host_row *row = NULL;
+    for (int i = 0; dot && i < N_ROWS; i++)
+        if (strlen(rows[i].name) == (size_t)(dot - name) && !memcmp(rows[i].name, name, (size_t)(dot - name)))
+            row = &rows[i];
+    bool call = dot && !strcmp(dot, ".call");
+    if (!row || (!call && strcmp(dot, ".compile")) || (call && row->compile_only))
+        bench_die("--count=%s: no such thing; --count=list names them", name);
+    bench_device d = {.dl = {1, 0}};
+    lfuser_context_options options = {.size = sizeof options, .threads = 1, .cache_directory = ""};
+    bench_must(lfuser_context_create(&options, &d.context), "making a context");
+    bench_must(lfuser_context_warm(d.context), "warming up");
+    if (!row->no_device) {
+        bench_must(lfuser_device_open(d.context, "cpu", &d.device), "opening the device");
+        bench_must(lfuser_stream_create(d.device, &d.stream), "making a stream");
+    }
+    char *text = bench_alloc(MOST_TEXT);
+    row->write(text, row->n);
+    bench_case c = {.name = row->name, .text = text};
+    bench_call w = {.device = &d, .c = &c};
+    if (call) {
+        bench_call_compile(&w);
+        bench_call_place(&w, row->shapes, 1024);
+        for (int i = 0; i < 3; i++) bench_call_run(&w);
+        bench_call_wait(&w);
+    }
+    bench_counted(call ? bench_call_run : compile_once, &w, call ? 100 : 1);
+    bench_call_close(&w);
+    lfuser_stream_destroy(d.stream);
+    lfuser_device_close(d.device);
+    lfuser_context_destroy(d.context);
+    free(text);
+    return 0;
+}
+
+void bench_count_names(void) {
+    for (int i = 0; i < N_ROWS; i++) {
+        if (!rows[i].compile_only) printf("%s.call\n", rows[i].name);
+        printf("%s.compile\n", rows[i].name);
+    }
 }

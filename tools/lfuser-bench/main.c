@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *device, *filter, *json, *compare, *peers, *plot, *program, *reference, *file;
+    const char *device, *filter, *json, *compare, *peers, *plot, *program, *reference, *count, *file;
     char *shapes; // of --shape and --arg, as in workloads.def; owned
     lfuser_math math;
     int64_t scale; // 0: not given
@@ -20,22 +20,27 @@ static int usage(FILE *to, int status) {
         "usage: lfuser-bench [--device=cpu|cuda[:N]] [--math=exact|fast] [--filter=TEXT] [--scale=N] [--runs=N]\n"
         "                    [--program=FILE.lf] [--json=FILE] [--compare=OLD.json] [--peers=FILE.json] [--plot=FILE.svg]\n"
         "       lfuser-bench FILE.lf --shape NAME=8192/,1024 --arg NAME=VALUE ... [--reference=FILE.lf] [the same options]\n"
-        "       lfuser-bench --host [--device=...] [--json=FILE]\n"
-        "       lfuser-bench --list\n\n"
-        "Without a file: the %zu workloads. Each is checked against f64; the caches are cleared before every run; the time "
-        "is the\n"
-        "median of --runs (30), by device events on a GPU. GB/s counts each input read once and each output written once; "
-        "%% is\n"
-        "of a copy of as many bytes, measured in the same run. 'regs' and 'local': the most registers and bytes of local "
-        "memory\n"
-        "(spills) of a kernel's thread.\n"
+        "       lfuser-bench --host [--device=...] [--filter=TEXT] [--json=FILE] | --host --count=NAME|list\n"
+        "       lfuser-bench --list\n");
+    fprintf(to,
+            "\nWithout a file: the %zu workloads. Each is checked against f64; the caches are cleared before every run; the "
+            "time is\n"
+            "the median of --runs (30), by device events on a GPU. GB/s counts each input read once and each output written "
+            "once;\n"
+            "%% is of a copy of as many bytes, measured in the same run. 'regs' and 'local': the most registers and bytes "
+            "of local\n"
+            "memory (spills) of a kernel's thread.\n",
+            bench_n_rows);
+    fprintf(
+        to,
         "--program: another text for the workloads that --filter leaves, under the same judge.\n"
         "--scale divides the extents that have a '/' behind them (default: 1 on a GPU and for a file, 16 on the CPU). A "
         "file's\n"
-        "results are checked with those extents made small, against the reference evaluator (of another program with "
+        "results are checked with those extents made small, against the reference evaluator (of another program with\n"
         "--reference). --shape labels=64/<1000: integers below 1000.\n"
-        "--compare marks what became slower by more than 3 %%. --peers: a file of peers_gpu.py. FILE -: standard output.\n",
-        bench_n_rows);
+        "--compare marks what became slower by more than 3 %%. --peers: a file of peers_gpu.py. FILE -: standard output.\n"
+        "--host: what compiling, calling and new shapes cost on the host. --count: for tools that count instructions "
+        "(count.py).\n");
     return status;
 }
 
@@ -91,23 +96,16 @@ static int whole_number(const char *option, const char *text) {
 }
 
 static int read_options(int argc, char **argv, options *o) {
-    static const struct option longs[] = {{"host", no_argument, NULL, 'h'},
-                                          {"device", required_argument, NULL, 'd'},
-                                          {"math", required_argument, NULL, 'm'},
-                                          {"filter", required_argument, NULL, 'f'},
-                                          {"scale", required_argument, NULL, 's'},
-                                          {"runs", required_argument, NULL, 'r'},
-                                          {"json", required_argument, NULL, 'j'},
-                                          {"compare", required_argument, NULL, 'c'},
-                                          {"peers", required_argument, NULL, 'p'},
-                                          {"plot", required_argument, NULL, 'o'},
-                                          {"shape", required_argument, NULL, 'a'},
-                                          {"arg", required_argument, NULL, 'a'},
-                                          {"program", required_argument, NULL, 'P'},
-                                          {"reference", required_argument, NULL, 'R'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"help", no_argument, NULL, '?' + 1},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"host", no_argument, NULL, 'h'},          {"device", required_argument, NULL, 'd'},
+        {"math", required_argument, NULL, 'm'},    {"filter", required_argument, NULL, 'f'},
+        {"scale", required_argument, NULL, 's'},   {"runs", required_argument, NULL, 'r'},
+        {"json", required_argument, NULL, 'j'},    {"compare", required_argument, NULL, 'c'},
+        {"peers", required_argument, NULL, 'p'},   {"plot", required_argument, NULL, 'o'},
+        {"shape", required_argument, NULL, 'a'},   {"arg", required_argument, NULL, 'a'},
+        {"program", required_argument, NULL, 'P'}, {"reference", required_argument, NULL, 'R'},
+        {"count", required_argument, NULL, 'n'},   {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, '?' + 1},      {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         switch (c) {
         case 'h': o->host = true; break;
@@ -125,6 +123,7 @@ static int read_options(int argc, char **argv, options *o) {
         case 'o': o->plot = optarg; break;
         case 'a': add_shape(o, optarg); break;
         case 'P': o->program = optarg; break;
+        case 'n': o->count = optarg; break;
         case 'R': o->reference = optarg; break;
         case 'l': o->list = true; break;
         case '?' + 1: exit(usage(stdout, 0));
@@ -219,9 +218,11 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < bench_n_rows; i++) printf("%-20s %s\n", bench_rows[i].name, bench_rows[i].shapes);
         return 0;
     }
+    if (o.host && o.count && !strcmp(o.count, "list")) return bench_count_names(), 0;
+    if (o.host && o.count) return bench_count(o.count);
     if (o.host) {
         FILE *json = o.json ? open_output(o.json) : NULL;
-        status = bench_host(o.device, json);
+        status = bench_host(o.device, o.filter, json);
         if (json) close_output(json, o.json);
         return status;
     }

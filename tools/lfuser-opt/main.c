@@ -150,7 +150,8 @@ int main(int argc, char **argv) {
     FILE *to = o.output ? fopen(o.output, "wb") : stdout;
     if (!text || !to) return perror(to ? o.file : o.output), free(text), 1;
     lfuser_context *context;
-    lfuser_status s = lfuser_context_create(NULL, &context);
+    lfuser_context_options how = {.size = sizeof how, .cache_directory = o.times ? "" : NULL}; // what is timed is done
+    lfuser_status s = lfuser_context_create(&how, &context);
     int status = s ? fail(s) : run(context, &o, text, size, to);
     lfuser_context_destroy(context);
     free(text);
