@@ -361,6 +361,14 @@ static lf_status check_open(const lf_graph *g, lf_place place) {
     return lf_error_at(g->allocator, LF_INVALID_ARGUMENT, place, "@%s has its return already", g->name);
 }
 
+// What was wanted has been undone. A message that lacks a piece for want of memory is no answer, and the next call starts afresh.
+static lf_status settle(lf_graph *g, lf_status s) {
+    if (!g->arena.failed) return s;
+    g->arena.failed = false;
+    lf_status_destroy(s);
+    return lf_out_of_memory();
+}
+
 lf_status lf_graph_add(lf_graph *g, const lf_op_request *request, lf_value **out_results, size_t *out_n) {
     if (out_results) *out_results = NULL;
     if (out_n) *out_n = 0;
@@ -374,7 +382,7 @@ lf_status lf_graph_add(lf_graph *g, const lf_op_request *request, lf_value **out
         lf_graph_cut(g, last, n_values);
         g->last_sync = last_sync;
         *(last_sync ? &last_sync->next : &g->first_sync) = NULL;
-        return s;
+        return settle(g, s);
     }
     if (out_results) *out_results = op->results;
     if (out_n) *out_n = op->n_results;
@@ -489,7 +497,7 @@ lf_status lf_graph_return(lf_graph *g, const lf_return_spec *outputs, size_t n, 
     if (s) {
         lf_graph_cut(g, last, n_values);
         g->outputs = NULL;
-        return s;
+        return settle(g, s);
     }
     g->finished = true;
     return NULL;

@@ -471,9 +471,10 @@ lf_status lf_graph_print(const lf_graph *g, lf_print_form form, char **out_text)
     return lf_text_take(&p.text, out_text);
 }
 
-// A short piece into the arena; "?" when there is no memory, as callers put it straight into a message.
+// A short piece into the arena; "?" when there is no memory, as callers put it straight into a message: the arena says so.
 static const char *piece(lf_printer *p, lf_arena *arena) {
     const char *text = p->text.failed ? NULL : lf_arena_strndup(arena, p->text.data, p->text.size);
+    if (!text) arena->failed = true;
     lf_text_finish(&p->text);
     return text ? text : "?";
 }

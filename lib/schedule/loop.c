@@ -73,6 +73,7 @@ const char *lf_loop_text(lf_arena *arena, const lf_loop *loop) {
         lf_text_put(&t, "    }\n");
     }
     lf_text_put(&t, "  }\n}\n");
+    if (arena->failed) t.failed = true;
     char *text;
     lf_status s = lf_text_take(&t, &text);
     if (s) return lf_status_destroy(s), NULL;

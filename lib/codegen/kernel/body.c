@@ -47,7 +47,9 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     k->cols = k->cls.cols < loop->cols ? k->cls.cols : loop->cols;
     const lf_allocator *a = k->l->allocator;
     k->at = &k->copies[0];
-    k->varies = lf_alloc_zero(a, loop->n_stmts);
+    k->varies = lf_alloc_zero(a, 3 * (size_t)loop->n_stmts);
+    k->marks[0] = k->varies + loop->n_stmts;
+    k->marks[1] = k->varies + 2 * (size_t)loop->n_stmts;
     if (!k->varies || !make_copy(k, k->at)) return lf_out_of_memory();
     k->v_function = LLVMAddFunction(k->e->module, "kernel", function_type);
     k->v_args = LLVMGetParam(k->v_function, 0);
@@ -466,21 +468,16 @@ static void mark_operands(lf_kernel *k, bool *needed) {
     }
 }
 
-static bool *no_statements(lf_kernel *k) {
-    bool *marks = lf_alloc_zero(k->l->allocator, k->loop->n_stmts);
-    if (!marks) out_of_memory(k);
-    return marks;
-}
+// Emission goes on where memory is short, so it needs none of its own: a register that is missing has no type to stand in for.
+static bool *no_statements(lf_kernel *k, unsigned which) { return memset(k->marks[which], 0, k->loop->n_stmts); }
 
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id) {
     if (*ready_of(k, id)) return;
-    bool *needed = no_statements(k);
-    if (!needed) return;
+    bool *needed = no_statements(k, 0);
     needed[id] = true;
     mark_operands(k, needed);
     for (lf_stmt_id i = 0; i <= id; i++)
         if (needed[i] && !*ready_of(k, i)) emit_one(k, i);
-    lf_free(k->l->allocator, needed);
 }
 
 static bool has_effect(const lf_stmt *s) {
@@ -514,7 +511,15 @@ static bool is_effect_of(const lf_kernel *k, lf_stmt_id id, unsigned pass) {
     return has_effect(s) && (k->loop->cols ? s->column && s->level == pass : true);
 }
 
+// Some load is from memory that an output goes `into`, where an element may be written over the one that is read.
+static bool reads_what_is_written(const lf_kernel *k) {
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+        if (k->loop->stmts[i].kind == LF_STMT_LOAD && k->loop->accesses[k->loop->stmts[i].number].written) return true;
+    return false;
+}
+
 void lf_emit_column_effects(lf_kernel *k, unsigned pass) {
+    if (reads_what_is_written(k)) lf_emit_effect_operands(k, pass);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
         if (is_effect_of(k, i, pass)) lf_emit_statement(k, i);
 }
@@ -530,25 +535,21 @@ void lf_emit_effect_operands(lf_kernel *k, unsigned pass) {
 }
 
 void lf_emit_loads(lf_kernel *k, unsigned n_copies, unsigned pass) {
-    bool *needed = no_statements(k), *wanted = no_statements(k);
-    for (lf_stmt_id i = 0; needed && i < k->loop->n_stmts; i++) {
+    bool *needed = no_statements(k, 0), *wanted = no_statements(k, 1);
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
         const lf_stmt *s = &k->loop->stmts[i];
         needed[i] = is_effect_of(k, i, pass) || (s->kind == LF_STMT_REDUCE && s->level == pass + 1);
     }
-    if (needed && wanted) {
-        lf_kernel_use_copy(k, 0);
-        mark_operands(k, needed);
-        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) wanted[i] = needed[i] && k->loop->stmts[i].kind == LF_STMT_LOAD;
-        mark_operands(k, wanted);
-        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-            for (unsigned c = 0; wanted[i] && c < n_copies; c++) {
-                lf_kernel_use_copy(k, c);
-                if (!*ready_of(k, i)) emit_one(k, i);
-            }
-        lf_kernel_use_copy(k, 0);
-    }
-    lf_free(k->l->allocator, needed);
-    lf_free(k->l->allocator, wanted);
+    lf_kernel_use_copy(k, 0);
+    mark_operands(k, needed);
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) wanted[i] = needed[i] && k->loop->stmts[i].kind == LF_STMT_LOAD;
+    mark_operands(k, wanted);
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+        for (unsigned c = 0; wanted[i] && c < n_copies; c++) {
+            lf_kernel_use_copy(k, c);
+            if (!*ready_of(k, i)) emit_one(k, i);
+        }
+    lf_kernel_use_copy(k, 0);
 }
 
 void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p) {

@@ -28,13 +28,6 @@ static lf_status make_access_group(lf_kernel *k) {
 
 // ---- pointwise -----------------------------------------------------------------------------------------------------------------
 
-static void emit_elements(lf_kernel *k) {
-    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
-        lf_stmt_kind kind = k->loop->stmts[i].kind;
-        if (kind == LF_STMT_STORE || kind == LF_STMT_DELIVER || kind == LF_STMT_INDEX_ERROR) lf_emit_statement(k, i);
-    }
-}
-
 static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_end) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_one = lf_i64_const(k, 1);
@@ -43,7 +36,7 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
         lf_if_blocks any;
         lf_if_begin(k, &any, LLVMBuildICmp(b, LLVMIntSLT, v_begin, v_end, ""), "element");
         lf_kernel_begin_row(k);
-        emit_elements(k);
+        lf_emit_column_effects(k, 0);
         lf_if_end(k, &any);
         return;
     }
@@ -69,7 +62,7 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
     begin_parallel(k);
     k->at->v_row[last] = lf_for_begin(k, &inner, v_first, v_stop, v_one, "element");
     lf_kernel_begin_row(k);
-    emit_elements(k);
+    lf_emit_column_effects(k, 0);
     lf_for_end(k, &inner, LF_HINT_PARALLEL);
     k->parallel_group = NULL;
     LLVMBuildBr(b, b_head);

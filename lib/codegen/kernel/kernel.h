@@ -35,6 +35,7 @@ typedef struct lf_kernel {
     unsigned rows, cols;                    // axes that are walked: the last cls.rows and cls.cols ones
     LLVMValueRef v_words[512];              // argument words read so far, in the entry block (NULL: not yet); more are read anew
     bool *varies;                           // by statement: differs between lanes
+    bool *marks[2];                         // by statement: scratch of lf_emit_statement and lf_emit_loads
     lf_copy copies[LF_MAX_COPIES];
     lf_copy *at;                            // the copy that is being emitted
     bool loads_stay;                        // loads are not marked invariant: LLVM moves such past barriers, to their uses

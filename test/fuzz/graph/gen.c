@@ -100,7 +100,8 @@ char *program_text(const program *p, dialect how, bool *out_used) {
     }
     n += sprintf(text + n, ") {\n");
     for (int i = 0; i < p->n_lines; i++)
-        if (out_used[p->lines[i].result[0]]) n += put_line(p, &p->lines[i], how, text + n);
+        if (out_used[p->lines[i].result[0]] && p->values[p->lines[i].result[0]].line >= 0)
+            n += put_line(p, &p->lines[i], how, text + n);
     n += sprintf(text + n, "  return ");
     for (int i = 0; i < n_outputs; i++) {
         n += sprintf(text + n, "%s%s", i ? ", " : "", p->values[outputs[i]].name);

@@ -85,6 +85,7 @@ static void cut_values(program *p, const variant *v) {
         bool used[MOST_VALUES];
         free(program_text(p, v->dialect, used));
         value *x = &p->values[i];
+        if (x->line >= 0 && p->lines[x->line].n > 1) continue; // the other result would be defined twice
         if (x->line < 0 || !used[i] || !data[i] || x->pending || (x->tensor && x->host) || i == p->outputs[0]) continue;
         value before = *x;
         x->line = -1;
