@@ -105,20 +105,21 @@ static void check_shared_byte(lf_sim_thread *t, const char *address, lf_sim_byte
                      (unsigned long long)offset, name, b->writer);
     }
     if (flags & LF_SIM_READ) {
-        if (!written) {
-            const char *name = lf_sim_shared_name(t->run, address, &offset);
-            lf_sim_fault(t, LF_SIM_UNINITIALISED_SHARED, site,
-                         "reads byte %llu of @%s, which no thread of the block has written", (unsigned long long)offset,
-                         name);
+        if (!written && !t->run->unwritten.any) {
+            t->run->unwritten.any = true;
+            t->run->unwritten.thread = t->number;
+            t->run->unwritten.site = site;
+            t->run->unwritten.address = address;
         }
         if (!(flags & LF_SIM_ATOMIC)) note_reader(t, b);
     }
     if (flags & LF_SIM_WRITE) {
         if (read && b->reader != t->number && unordered(t, b->read, warp_of_reader(b)))
             race(t, address, site, "writes", "read", b->reader);
+        bool plain_too = written && b->written >> 32 == t->run->epoch && b->writer == t->number && !b->atomic;
         b->written = epoch_of(t);
         b->writer = (uint16_t)t->number;
-        b->atomic = flags & LF_SIM_ATOMIC;
+        b->atomic = flags & LF_SIM_ATOMIC && !plain_too;
         b->pending = false;
     }
 }
@@ -146,18 +147,21 @@ static const lf_sim_allocation *find(lf_sim_run *r, uintptr_t address, uint64_t 
 
 static _Noreturn void out_of_bounds(lf_sim_thread *t, uintptr_t address, uint64_t bytes, uint32_t site, const char *verb,
                                     const lf_sim_allocation *before) {
-    lf_sim_allocation a = {.begin = 0};
-    uint64_t n = bytes;
-    if (before->bytes && address - before->begin < before->bytes + 65536) {
-        uint64_t at = address - before->begin;
+    enum { NEAR = 65536 };
+    lf_sim_allocation next = {.begin = 0};
+    unsigned long long n = bytes, behind = NEAR, ahead = NEAR;
+    if (before->bytes && address - before->begin < before->bytes + NEAR)
+        behind = address - before->begin > before->bytes ? address - before->begin - before->bytes : 0;
+    if (lf_sim_memory_find_from(&t->run->device->memory, address, &next) && next.begin - address < NEAR)
+        ahead = next.begin - address;
+    if (behind < NEAR && behind <= ahead)
         lf_sim_fault(t, LF_SIM_OUT_OF_BOUNDS_GLOBAL, site, "%s of %llu bytes at byte %llu of an allocation of %zu bytes",
-                     verb, (unsigned long long)n, (unsigned long long)at, before->bytes);
-    }
-    if (lf_sim_memory_find(&t->run->device->memory, address + 65536, &a) && a.begin > address)
+                     verb, n, (unsigned long long)(address - before->begin), before->bytes);
+    if (ahead < NEAR)
         lf_sim_fault(t, LF_SIM_OUT_OF_BOUNDS_GLOBAL, site, "%s of %llu bytes, %llu bytes before an allocation of %zu bytes",
-                     verb, (unsigned long long)n, (unsigned long long)(a.begin - address), a.bytes);
-    lf_sim_fault(t, LF_SIM_OUT_OF_BOUNDS_GLOBAL, site, "%s of %llu bytes at %#llx, where no allocation is", verb,
-                 (unsigned long long)n, (unsigned long long)address);
+                     verb, n, ahead, next.bytes);
+    lf_sim_fault(t, LF_SIM_OUT_OF_BOUNDS_GLOBAL, site, "%s of %llu bytes at %#llx, where no allocation is", verb, n,
+                 (unsigned long long)address);
 }
 
 // The sequence word of a mailbox slot: what it publishes must have been made visible to the host before.

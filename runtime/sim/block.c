@@ -98,7 +98,8 @@ static void run_block(lf_sim_run *r) {
         for (uint32_t warp = 0; warp * LF_SIM_WARP < r->block && !r->faulted; warp++) progress |= run_warp(r, warp);
         if (r->faulted) return;
         lf_sim_state all = common_state(r);
-        if (all == LF_SIM_DONE) return;
+        if (all == LF_SIM_DONE || all == LF_SIM_AT_BARRIER) lf_sim_note_unwritten(r);
+        if (all == LF_SIM_DONE || r->faulted) return;
         if (all == LF_SIM_AT_BARRIER) {
             r->epoch++;
             for (uint32_t i = 0; i < r->block; i++) r->threads[i].state = LF_SIM_READY;

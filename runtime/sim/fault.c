@@ -19,6 +19,8 @@ static void put(lf_sim_run *r, size_t *at, const char *format, ...) {
 
 static void note(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format,
                  va_list args) {
+    // What follows from a value that nobody wrote is told as that.
+    if (r->unwritten.any && kind != LF_SIM_SHARED_RACE && kind != LF_SIM_UNINITIALISED_SHARED) lf_sim_note_unwritten(r);
     if (r->faulted) return;
     r->faulted = true;
     const lf_sim_code *p = r->program;
@@ -44,6 +46,14 @@ void lf_sim_note_fault(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind 
     va_start(args, format);
     note(r, t, kind, site, format, args);
     va_end(args);
+}
+
+void lf_sim_note_unwritten(lf_sim_run *r) {
+    if (!r->unwritten.any || r->faulted) return;
+    uint64_t offset;
+    const char *name = lf_sim_shared_name(r, r->unwritten.address, &offset);
+    lf_sim_note_fault(r, &r->threads[r->unwritten.thread], LF_SIM_UNINITIALISED_SHARED, r->unwritten.site,
+                      "reads byte %llu of @%s, which no thread of the block has written", (unsigned long long)offset, name);
 }
 
 void lf_sim_fault(lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format, ...) {

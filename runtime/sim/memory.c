@@ -97,6 +97,15 @@ bool lf_sim_memory_find(lf_sim_memory *m, uintptr_t address, lf_sim_allocation *
     return n != 0;
 }
 
+bool lf_sim_memory_find_from(lf_sim_memory *m, uintptr_t address, lf_sim_allocation *out) {
+    pthread_mutex_lock(&m->lock);
+    size_t n = upto(m, address);
+    bool found = n < m->all.count;
+    if (found) *out = m->all.data[n];
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
 lf_sim_cell *lf_sim_memory_cells(lf_sim_memory *m, uintptr_t begin) {
     pthread_mutex_lock(&m->lock);
     size_t n = upto(m, begin);

@@ -51,6 +51,8 @@ bool lf_sim_memory_give(lf_sim_memory *m, void *pointer); // false: it was never
 void lf_sim_memory_trim(lf_sim_memory *m); // gives up what was freed, when it is much; no launch may be running
 // A copy of the allocation that holds the address, or else of the nearest one before it. False: there is none.
 bool lf_sim_memory_find(lf_sim_memory *m, uintptr_t address, lf_sim_allocation *out);
+bool lf_sim_memory_find_from(lf_sim_memory *m, uintptr_t address,
+                             lf_sim_allocation *out);                // the first one that begins behind the address
 lf_sim_cell *lf_sim_memory_cells(lf_sim_memory *m, uintptr_t begin); // made when not there; NULL: none can be had
 
 // ---- fiber.c
@@ -136,6 +138,12 @@ struct lf_sim_run {
     } *released;                 // by block: its last fence for the device
     lf_sim_allocation recent[4]; // found last
     unsigned next_recent;
+    // The first read of shared memory that nobody has written: a fault of its own, unless it turns out to be one side of a race.
+    struct {
+        bool any;
+        uint32_t thread, site;
+        const char *address;
+    } unwritten;
     bool faulted;
     char text[768];
 };
@@ -168,6 +176,7 @@ void lf_sim_device_call(lf_sim_thread *t, uint32_t row, uint32_t site, const uin
 // ---- fault.c: the first fault of a run is kept, with kernel, block, thread and place.
 void lf_sim_note_fault(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+void lf_sim_note_unwritten(lf_sim_run *r); // the read that nobody has written for, if there was one
 // The same by the thread itself, which then never runs on.
 _Noreturn void lf_sim_fault(lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -44,14 +44,14 @@ static void emit_pointwise(lf_kernel *k, lf_object *out) {
     LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_tile, ""), v_mine, "");
     LLVMValueRef v_step = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_tile, "step");
     lf_loop_blocks elements;
-    LLVMValueRef v_element = lf_for_begin(k, &elements, v_first, v_total, v_step, "element"), v_inside[LF_MAX_COPIES] = {NULL};
+    LLVMValueRef v_element = lf_for_begin(k, &elements, v_first, v_total, v_step, "element"), v_own = v_element, v_inside[LF_MAX_COPIES] = {NULL};
     for (unsigned c = 0; c < vectors; c++) {
         lf_kernel_use_copy(k, c);
-        if (c) {  // past the end the first element is computed, and not stored
+        if (c) {  // past the end the thread's own first element is computed again (another's may be overwritten meanwhile), and not stored
             v_element = LLVMBuildAdd(b, v_element, v_width, "");
             v_inside[c] = LLVMBuildICmp(b, LLVMIntSLT, v_element, v_total, "inside");
         }
-        LLVMValueRef v_there = c ? LLVMBuildSelect(b, v_inside[c], v_element, lf_i64_const(k, 0), "") : v_element;
+        LLVMValueRef v_there = c ? LLVMBuildSelect(b, v_inside[c], v_element, v_own, "") : v_element;
         lf_split_index(k, v_there, k->rows, lf_row_extent, k->at->v_row);
         lf_kernel_begin_row(k);
     }
