@@ -47,7 +47,7 @@ static bool take_stack(lf_sim_run *r, lf_sim_thread *t) {
     else
         t->stack = lf_sim_stack_create(d->base.allocator);
     if (!t->stack) {
-        lf_sim_note_fault(r, t, LF_SIM_UNSUPPORTED, UINT32_MAX, "out of memory for the stack of a thread");
+        lf_sim_note_fault(r, t, LF_SIM_OUT_OF_MEMORY, UINT32_MAX, "for the stack of a thread");
         return false;
     }
     t->sp = lf_sim_fiber_begin(t->stack, t, thread_main);

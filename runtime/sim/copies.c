@@ -11,7 +11,7 @@ void lf_sim_copy_start(lf_sim_thread *t, void *to, const void *from, uint32_t by
     for (uint32_t i = 0; i < bytes; i++) b[i].pending = true;
     lf_sim_copy copy = {.to = to, .bytes = bytes, .group = t->group};
     memcpy(copy.data, from, bytes);
-    if (!lf_vec_push(&t->copies, copy)) lf_sim_fault(t, LF_SIM_UNSUPPORTED, site, "out of memory for an asynchronous copy");
+    if (!lf_vec_push(&t->copies, copy)) lf_sim_fault(t, LF_SIM_OUT_OF_MEMORY, site, "for an asynchronous copy");
 }
 
 void lf_sim_copy_commit(lf_sim_thread *t) { t->group++; }

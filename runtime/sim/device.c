@@ -12,12 +12,14 @@
 // A fault's text, shared by all who will tell of it.
 typedef struct fault_text {
     _Atomic uint32_t refs;
+    bool no_memory;
     char text[768];
 } fault_text;
 
 struct lf_sim_queue {
     lf_sim_queue *next;
-    void *native; // of the inner stream
+    void *native;  // of the inner stream
+    uint32_t refs; // device's lock: streams
     pthread_mutex_t lock;
     fault_text *for_event, *for_synchronize; // owned references
 };
@@ -26,6 +28,7 @@ typedef struct lf_sim_stream {
     lf_stream base;
     lf_stream *inner; // owned
     lf_sim_queue *queue;
+    bool wrapped;
 } lf_sim_stream;
 
 typedef struct lf_sim_kernel {
@@ -59,11 +62,12 @@ static void unref_fault(const lf_allocator *a, fault_text *f) {
     if (f && atomic_fetch_sub(&f->refs, 1) == 1) lf_free(a, f);
 }
 
-static void put_fault(const lf_allocator *a, lf_sim_queue *q, const char *text) {
+static void put_fault(const lf_allocator *a, lf_sim_queue *q, const lf_sim_run *r) {
     fault_text *f = lf_alloc_zero(a, sizeof *f);
     if (!f) return; // no memory to tell of it: the outputs stay unwritten
     atomic_init(&f->refs, 2);
-    snprintf(f->text, sizeof f->text, "%s", text);
+    snprintf(f->text, sizeof f->text, "%s", r->text);
+    f->no_memory = r->no_memory;
     pthread_mutex_lock(&q->lock);
     bool event = !q->for_event, synchronize = !q->for_synchronize; // the first one is told
     if (event) q->for_event = f;
@@ -74,7 +78,8 @@ static void put_fault(const lf_allocator *a, lf_sim_queue *q, const char *text) 
 }
 
 static lf_status status_of(const lf_allocator *a, const fault_text *f) {
-    return f ? lf_error(a, LF_DEVICE_ERROR, "%s", f->text) : NULL;
+    if (!f) return NULL;
+    return f->no_memory ? lf_out_of_memory() : lf_error(a, LF_DEVICE_ERROR, "%s", f->text);
 }
 
 // ---- queues ------------------------------------------------------------------------------------------------------------------
@@ -89,6 +94,7 @@ static lf_sim_queue *find_queue(lf_sim_device *d, void *native) {
         q->next = d->queues;
         d->queues = q;
     }
+    if (q) q->refs++;
     pthread_mutex_unlock(&d->lock);
     return q;
 }
@@ -101,6 +107,22 @@ static void forget_faults(lf_sim_device *d, lf_sim_queue *q) {
     pthread_mutex_unlock(&q->lock);
 }
 
+// Without `idle` the queue stays for work that still refers to it, and for the next stream there.
+static void drop_queue(lf_sim_device *d, lf_sim_queue *q, bool idle) {
+    pthread_mutex_lock(&d->lock);
+    bool last = --q->refs == 0 && idle;
+    for (lf_sim_queue **at = &d->queues; last && *at; at = &(*at)->next)
+        if (*at == q) {
+            *at = q->next;
+            break;
+        }
+    pthread_mutex_unlock(&d->lock);
+    if (!last) return;
+    forget_faults(d, q);
+    pthread_mutex_destroy(&q->lock);
+    lf_free(d->base.allocator, q);
+}
+
 static lf_status make_stream(lf_sim_device *d, lf_stream *inner, bool wrapped, lf_stream **out_stream) {
     lf_sim_stream *s = lf_alloc_zero(d->base.allocator, sizeof *s);
     lf_sim_queue *q = s ? find_queue(d, inner_ops(d)->stream_native(inner)) : NULL;
@@ -110,7 +132,7 @@ static lf_status make_stream(lf_sim_device *d, lf_stream *inner, bool wrapped, l
         return lf_out_of_memory();
     }
     if (!wrapped) forget_faults(d, q); // of an earlier stream at the same address
-    *s = (lf_sim_stream){{&d->base}, inner, q};
+    *s = (lf_sim_stream){{&d->base}, inner, q, wrapped};
     *out_stream = &s->base;
     return NULL;
 }
@@ -138,7 +160,8 @@ static void *stream_native(lf_stream *stream) {
 static void stream_destroy(lf_stream *stream) {
     if (!stream) return;
     lf_sim_device *d = device_of(stream);
-    inner_ops(d)->stream_destroy(stream_of(stream)->inner);
+    inner_ops(d)->stream_destroy(stream_of(stream)->inner); // waits, unless wrapped
+    drop_queue(d, stream_of(stream)->queue, !stream_of(stream)->wrapped);
     lf_free(d->base.allocator, stream);
 }
 
@@ -271,11 +294,20 @@ static lf_status stream_wait_event(lf_stream *stream, lf_event *event) {
 
 // ---- memory ------------------------------------------------------------------------------------------------------------------
 
+// False: a launch is running.
+static bool trim(lf_sim_device *d, size_t most) {
+    if (pthread_mutex_trylock(&d->running)) return false;
+    lf_sim_memory_trim(&d->memory, most);
+    pthread_mutex_unlock(&d->running);
+    return true;
+}
+
 static lf_status memory_alloc(lf_stream *stream, size_t bytes, void **out_pointer) {
     lf_sim_device *d = device_of(stream);
     *out_pointer = NULL;
     if (!bytes) return NULL;
     *out_pointer = lf_sim_memory_take(&d->memory, bytes, LF_SIM_DEVICE_MEMORY);
+    if (!*out_pointer && trim(d, 0)) *out_pointer = lf_sim_memory_take(&d->memory, bytes, LF_SIM_DEVICE_MEMORY);
     if (!*out_pointer)
         return lf_error(d->base.allocator, LF_OUT_OF_MEMORY, "cannot allocate %zu bytes on the SIM device", bytes);
     atomic_fetch_add_explicit(&d->base.stats.allocations, 1, memory_order_relaxed);
@@ -285,9 +317,7 @@ static lf_status memory_alloc(lf_stream *stream, size_t bytes, void **out_pointe
 static void give_back(lf_sim_device *d, void *pointer) {
     if (!lf_sim_memory_give(&d->memory, pointer))
         lf_log_write(&d->base.log, LF_LOG_ERROR, "memory at %p is freed twice, or was never given out; ignored", pointer);
-    if (pthread_mutex_trylock(&d->running)) return;
-    lf_sim_memory_trim(&d->memory);
-    pthread_mutex_unlock(&d->running);
+    trim(d, LF_SIM_MOST_FREED);
 }
 
 static void free_in_order(const uint64_t *args, uint64_t begin, uint64_t end) {
@@ -349,6 +379,8 @@ static lf_status mapped_alloc(lf_device *device, size_t bytes, void **out_host, 
     *out_host = *out_device = NULL;
     if (!bytes) return NULL;
     void *p = lf_sim_memory_take(&((lf_sim_device *)device)->memory, bytes, LF_SIM_MAPPED_MEMORY);
+    if (!p && trim((lf_sim_device *)device, 0))
+        p = lf_sim_memory_take(&((lf_sim_device *)device)->memory, bytes, LF_SIM_MAPPED_MEMORY);
     if (!p) return lf_error(device->allocator, LF_OUT_OF_MEMORY, "cannot allocate %zu bytes of mapped memory", bytes);
     *out_host = *out_device = p;
     return NULL;
@@ -388,7 +420,13 @@ static void execute(lf_sim_run *r) {
         if (!d->threads[i].copies.allocator) lf_vec_init(&d->threads[i].copies, d->base.allocator);
     r->threads = d->threads;
     r->launch = ++d->launches ? d->launches : ++d->launches;
-    if (r->grid > 1) r->released = lf_alloc_zero(d->base.allocator, r->grid * sizeof *r->released);
+    if (r->grid > 1) {
+        r->released = lf_alloc_zero(d->base.allocator, r->grid * sizeof *r->released);
+        if (!r->released) {
+            lf_sim_note_fault(r, NULL, LF_SIM_OUT_OF_MEMORY, UINT32_MAX, "for its blocks");
+            return;
+        }
+    }
     lf_fpstate fp = lf_fp_enter();
     lf_sim_run_launch(r);
     lf_fp_leave(fp);
@@ -419,14 +457,14 @@ static void launch_in_order(const uint64_t *args, uint64_t begin, uint64_t end) 
                     .block = (uint32_t)args[HEAD_BLOCK],
                     .shared_bytes = p->shared_bytes + dynamic};
     pthread_mutex_lock(&d->running);
-    lf_sim_memory_trim(&d->memory);
+    lf_sim_memory_trim(&d->memory, LF_SIM_MOST_FREED);
     if (make_room(d))
         execute(&r);
     else
-        lf_sim_note_fault(&r, NULL, LF_SIM_UNSUPPORTED, UINT32_MAX, "out of memory for its threads");
+        lf_sim_note_fault(&r, NULL, LF_SIM_OUT_OF_MEMORY, UINT32_MAX, "for its threads");
     pthread_mutex_unlock(&d->running);
     if (!r.faulted) return;
-    put_fault(d->base.allocator, (lf_sim_queue *)(uintptr_t)args[HEAD_QUEUE], r.text);
+    put_fault(d->base.allocator, (lf_sim_queue *)(uintptr_t)args[HEAD_QUEUE], &r);
     release_mailboxes(d, r.words, r.n_args);
 }
 

@@ -23,6 +23,7 @@ static void note(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, 
     if (r->unwritten.any && kind != LF_SIM_SHARED_RACE && kind != LF_SIM_UNINITIALISED_SHARED) lf_sim_note_unwritten(r);
     if (r->faulted) return;
     r->faulted = true;
+    r->no_memory = kind == LF_SIM_OUT_OF_MEMORY;
     const lf_sim_code *p = r->program;
     char what[400];
     vsnprintf(what, sizeof what, format, args);

@@ -38,15 +38,24 @@ static size_t upto(const lf_sim_memory *m, uintptr_t address) {
     return low;
 }
 
-void lf_sim_memory_trim(lf_sim_memory *m) {
+static size_t oldest_freed(const lf_sim_memory *m) {
+    size_t oldest = SIZE_MAX;
+    for (size_t i = 0; i < m->all.count; i++)
+        if (m->all.data[i].freed && (oldest == SIZE_MAX || m->all.data[i].freed < m->all.data[oldest].freed)) oldest = i;
+    return oldest;
+}
+
+void lf_sim_memory_trim(lf_sim_memory *m, size_t most) {
     pthread_mutex_lock(&m->lock);
-    size_t most = m->freed_bytes > KEPT ? KEPT / 2 : KEPT;
-    for (size_t i = 0; m->freed_bytes > most && i < m->all.count;) {
-        if (!m->all.data[i].freed) {
-            i++;
-            continue;
-        }
-        m->freed_bytes -= m->all.data[i].bytes + 1;
+    for (size_t i = 0; i < m->all.count; i++) {
+        if (!m->all.data[i].freed) continue;
+        lf_free(m->all.allocator, m->all.data[i].cells);
+        m->all.data[i].cells = NULL;
+    }
+    while (m->n_freed > most || (m->n_freed && m->freed_bytes > KEPT)) {
+        size_t i = oldest_freed(m);
+        m->freed_bytes -= m->all.data[i].bytes;
+        m->n_freed--;
         drop(m, i);
     }
     pthread_mutex_unlock(&m->lock);
@@ -82,8 +91,9 @@ bool lf_sim_memory_give(lf_sim_memory *m, void *pointer) {
     lf_sim_allocation *a = n ? &m->all.data[n - 1] : NULL;
     bool ours = a && a->begin == (uintptr_t)pointer && !a->freed;
     if (ours) {
-        a->freed = true;
-        m->freed_bytes += a->bytes + 1;
+        a->freed = ++m->frees;
+        m->freed_bytes += a->bytes;
+        m->n_freed++;
     }
     pthread_mutex_unlock(&m->lock);
     return ours;

@@ -33,22 +33,25 @@ typedef struct lf_sim_allocation {
     uintptr_t begin;
     size_t bytes;
     lf_sim_memory_kind kind;
-    bool freed;         // given back, and kept a while so that a late use is told from a wild one
-    void *raw;          // owned
+    uint64_t freed; // number of its freeing, from 1: given back, and kept a while so that a late use is told from a wild one
+    void *raw;      // owned
     lf_sim_cell *cells; // owned; NULL until a launch writes to it, or when it is too large
 } lf_sim_allocation;
 
 typedef struct lf_sim_memory {
     pthread_mutex_t lock;
     LF_VEC(lf_sim_allocation) all; // by address
-    size_t freed_bytes;
+    size_t freed_bytes, n_freed;
+    uint64_t frees;
 } lf_sim_memory;
 
 void lf_sim_memory_init(lf_sim_memory *m, const lf_allocator *a);
 void lf_sim_memory_finish(lf_sim_memory *m);
 void *lf_sim_memory_take(lf_sim_memory *m, size_t bytes, lf_sim_memory_kind kind); // NULL: out of memory
 bool lf_sim_memory_give(lf_sim_memory *m, void *pointer); // false: it was never given out, or is back already
-void lf_sim_memory_trim(lf_sim_memory *m); // gives up what was freed, when it is much; no launch may be running
+enum { LF_SIM_MOST_FREED = 16 };
+void lf_sim_memory_trim(lf_sim_memory *m,
+                        size_t most); // gives up what was freed, but for the latest `most`; no launch may be running
 // A copy of the allocation that holds the address, or else of the nearest one before it. False: there is none.
 bool lf_sim_memory_find(lf_sim_memory *m, uintptr_t address, lf_sim_allocation *out);
 bool lf_sim_memory_find_from(lf_sim_memory *m, uintptr_t address,
@@ -144,7 +147,7 @@ struct lf_sim_run {
         uint32_t thread, site;
         const char *address;
     } unwritten;
-    bool faulted;
+    bool faulted, no_memory;
     char text[768];
 };
 

@@ -2,12 +2,13 @@
 """Runs conformance cases on a device and judges them.
 
 run_cases.py FILE.jsonl[.gz] … [--device=interp|cpu|cuda[:N]|sim] [--as-scalars] [--filter=TEXT] [--jobs=N] [--known=FILE]
+             [--every=N]
 
 A case is a JSON object a line: id, program, args, expect, tol, options (README.md says more). Instead of args and expect it may have
 `runs`: a list of objects with args, expect and perhaps index_error (whether the run must report one), all of one compiled program.
 Scalars with `each` hold many values: the program runs once for each. `tol` may be a list, one for each output. Failing ids are printed
 with what was got and what was wanted, then "N passed, N failed"; exit status 1 when any failed. --as-scalars feeds each element (the
-first 64) of the elementwise cases as host scalars. --known names a file of "id  reason" lines: cases that are left out.
+first 64) of the elementwise cases as host scalars. --known names a file of "id  reason" lines: cases that are left out. --every=N runs every N-th case only.
 """
 import argparse
 import base64
@@ -382,6 +383,7 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--known")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--show", type=int, default=50)
     o = parser.parse_args()
     known = {}
@@ -391,6 +393,7 @@ def main():
     for name in o.files:
         with (gzip.open if name.endswith(".gz") else open)(name, "rt") as f:
             cases += [case for case in map(json.loads, f) if o.filter in case["id"] and case["id"] not in known]
+    cases = cases[::o.every]
     if o.jobs > 1: results = list(in_processes(cases, o.device, o.as_scalars, o.jobs))
     else:
         worker = Worker(o.device, o.as_scalars)

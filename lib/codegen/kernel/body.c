@@ -14,7 +14,12 @@ static bool make_copy(lf_kernel *k, lf_copy *copy) {
     copy->registers = lf_alloc_zero(a, sizeof(lf_register) * loop->n_stmts * LF_MAX_LANES);
     copy->ready = lf_alloc_zero(a, loop->n_stmts);
     copy->v_row_base = lf_alloc_zero(a, sizeof(LLVMValueRef) * loop->n_accesses);
-    return copy->registers && copy->ready && copy->v_row_base;
+    if (copy->registers && copy->ready && copy->v_row_base) return true;
+    lf_free(a, copy->registers);  // all or nothing: a copy that is asked for again must not look as if it were there
+    lf_free(a, copy->ready);
+    lf_free(a, copy->v_row_base);
+    copy->registers = NULL, copy->ready = NULL, copy->v_row_base = NULL;
+    return false;
 }
 
 static void out_of_memory(lf_kernel *k) {
@@ -24,8 +29,8 @@ static void out_of_memory(lf_kernel *k) {
 
 void lf_kernel_use_copy(lf_kernel *k, unsigned copy) {
     lf_copy *c = &k->copies[copy];
-    if (c->ready || make_copy(k, c)) k->at = c;
-    else out_of_memory(k);  // what is emitted into the wrong copy is thrown away
+    if (!c->ready && !k->e->status && !make_copy(k, c)) out_of_memory(k);
+    k->at = c->ready ? c : &k->copies[0];  // after a failure, what is emitted into the wrong copy is thrown away
 }
 
 // Where a statement's registers are: what belongs to a row is shared by all copies of its columns.
@@ -194,7 +199,11 @@ void lf_kernel_forget_columns(lf_kernel *k) {
 // ---- statements ----------------------------------------------------------------------------------------------------------------
 
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane) {
-    return registers_of(k, id)[k->varies[id] ? lane : 0];
+    lf_register r = registers_of(k, id)[k->varies[id] ? lane : 0];
+    if (r.re || !k->e->status) return r;
+    // Not emitted for want of memory: whatever is made of it is thrown away.
+    LLVMTypeRef l_type = lf_register_type(k->e, k->loop->stmts[id].dtype);
+    return (lf_register){LLVMGetUndef(l_type), lf_is_complex(k->loop->stmts[id].dtype) ? LLVMGetUndef(l_type) : NULL};
 }
 
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access) {
