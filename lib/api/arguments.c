@@ -18,11 +18,10 @@ static lf_status bad_argument(const lf_run *r, uint32_t i, const char *format, .
 
 // ---- arguments ---------------------------------------------------------------------------------------------------------------------
 
-static void put_scalar(uint64_t *slot, lf_dtype d, const void *value) {
-    unsigned bytes = lf_dtype_bytes(d);
-    slot[0] = 0;
-    memcpy(slot, value, bytes);
+static void put_scalar(uint64_t *slot, lf_dtype d, lfuser_scalar value) {
+    slot[0] = lf_run_word(d, value.word[0]);
     if (d == LF_BOOL) slot[0] = slot[0] != 0;
+    if (d == LF_C128) slot[1] = value.word[1];
 }
 
 const char *lf_run_device_name(int type) { return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : type == 12 ? "sim" : "other"; }
@@ -82,7 +81,7 @@ lf_status lf_run_read_argument(lf_run *r, uint32_t i) {
     const lfuser_abi_param *p = &r->abi->params[i];
     const lfuser_argument *arg = &r->arguments[i];
     if (p->kind == LFUSER_ABI_TENSOR) return read_tensor(r, i);
-    const void *value = &arg->value;
+    lfuser_scalar value = arg->value;
     lf_dtype d = (lf_dtype)arg->dtype;
     if (p->kind == LFUSER_ABI_HOST_TENSOR && arg->tensor) {
         const lfuser_tensor *t = arg->tensor;
@@ -90,7 +89,7 @@ lf_status lf_run_read_argument(lf_run *r, uint32_t i) {
         if (t->device.type != 1 && t->device.type != 3) return bad_argument(r, i, "must lie in host memory, lies on %s:%d", lf_run_device_name(t->device.type), (int)t->device.ordinal);
         if (!t->data) return bad_argument(r, i, "has no data (NULL)");
         d = lf_tensor_dtype(t);
-        value = (const char *)t->data + t->byte_offset;
+        memcpy(&value, (const char *)t->data + t->byte_offset, lf_dtype_bytes(d));
     } else if (arg->kind == LFUSER_TENSOR || (p->kind == LFUSER_ABI_SCALAR && arg->kind != LFUSER_SCALAR)) {
         return bad_argument(r, i, "expected a scalar of %s, got a tensor", lf_dtype_name((lf_dtype)p->dtype));
     }

@@ -157,7 +157,9 @@ void lf_run_deliver_host_values(const lf_run *r, uint32_t n_stages) {
         if (o->kind != LFUSER_ABI_SCALAR && o->kind != LFUSER_ABI_HOST_TENSOR) continue;
         out->value = (lfuser_scalar){.word = {0, 0}};
         if (o->stage >= n_stages) continue;
-        memcpy(&out->value, &r->frame->slots[o->slot], lf_dtype_bytes((lf_dtype)o->dtype));
+        const uint64_t *slot = &r->frame->slots[o->slot];
+        out->value.word[0] = lf_run_word((lf_dtype)o->dtype, slot[0]);
+        if (o->dtype == LF_C128) out->value.word[1] = slot[1];
     }
 }
 

@@ -19,6 +19,14 @@ typedef struct lf_run {
     lfuser_completion *completion;
 } lf_run;
 
+// The bytes of a scalar in its first word; what lies above them is not its own.
+static inline uint64_t lf_run_word(lf_dtype d, uint64_t word) {
+    static const uint8_t bytes[LF_DTYPE_COUNT] = {[LF_BOOL] = 1, [LF_I8] = 1, [LF_I16] = 2, [LF_I32] = 4, [LF_I64] = 8, [LF_U8] = 1, [LF_U16] = 2,
+                                                  [LF_U32] = 4, [LF_U64] = 8, [LF_F16] = 2, [LF_BF16] = 2, [LF_F32] = 4, [LF_F64] = 8,
+                                                  [LF_C64] = 8, [LF_C128] = 8};
+    return bytes[d] == 8 ? word : word & ((UINT64_C(1) << 8 * bytes[d]) - 1);
+}
+
 // arguments.c
 lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE;   // into its slots, checked
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t);
