@@ -299,7 +299,7 @@ static bool is_stored_elsewhere(const lf_lowering *l, const lf_value *v) {
     return node->stored && node->group < l->number;  // readers before it (of a view that is copied later) look through it
 }
 
-static lf_stmt_id lower_reduction(lf_lowering *l, const lf_op *op) {
+static __attribute__((noinline)) lf_stmt_id lower_reduction(lf_lowering *l, const lf_op *op) {
     lf_space full;
     lf_group_space(l->partition, l->group, LF_CLASS_FULL, &full);
     const lf_space *space = lf_space_intern(l, &full);
@@ -321,29 +321,42 @@ static bool by_value(const lf_lowering *l, const lf_value *v) {
     return v->where == LF_ON_HOST || lf_known_by(l->partition, v, l->group->stage);
 }
 
-// Recursion goes from op to op within a group (at most a few hundred, see group.c), never along the whole graph.
-lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *v, const lf_space *space, lf_stmt_id guard) {
+// From v through views to what computes, holds or knows its elements; *out_place is where they lie in that. NULL with LF_NO_STMT in
+// *out_found: it fails; else *out_found is the statement, if there is one already.
+static __attribute__((noinline)) lf_value *reach(lf_lowering *l, lf_value *v, const lf_space *space, lf_stmt_id guard,
+                                                 const lf_space **out_place, lf_stmt_id *out_found) {
     lf_space at = *space;
-    const lf_value *asked = v;
-    lf_stmt_id found = recall(l, asked, space, guard);
-    if (found != LF_NO_STMT || l->status) return found;
+    *out_found = LF_NO_STMT;
     while (!by_value(l, v) && !is_stored_elsewhere(l, v) && !lf_is_node(v->def)) {
-        if (!through_view(l, v->def, &at, guard)) return LF_NO_STMT;
+        if (!through_view(l, v->def, &at, guard)) return NULL;
         v = v->def->operands[0];
     }
-    if (by_value(l, v)) return lf_stmt_host(l, v);
+    if (by_value(l, v)) return *out_found = lf_stmt_host(l, v), NULL;
     if (!v->type.tensor && v->where == LF_PENDING) at = (lf_space){0};
-    const lf_space *place = lf_space_intern(l, &at);
-    if (!place) return LF_NO_STMT;
-    found = recall(l, v, place, guard);
-    if (found != LF_NO_STMT) return found;
+    if (!(*out_place = lf_space_intern(l, &at))) return NULL;
+    *out_found = recall(l, v, *out_place, guard);
+    return *out_found == LF_NO_STMT ? v : NULL;
+}
+
+static __attribute__((noinline)) lf_stmt_id load_stored(lf_lowering *l, lf_value *v, const lf_space *place, lf_stmt_id guard) {
+    lf_buffer buffer;
+    lf_status failed = lf_planner_buffer(l->planner, v, &buffer);
+    if (failed) return lf_lowering_fail(l, failed), LF_NO_STMT;
+    return load(l, &buffer, place, guard);
+}
+
+// Recursion goes from op to op within a group (at most a few hundred, see group.c), never along the whole graph; what is large lies in
+// functions that return before it goes on, since a thread's stack may be small.
+lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *asked, const lf_space *space, lf_stmt_id guard) {
+    lf_stmt_id s = recall(l, asked, space, guard);
+    if (s != LF_NO_STMT || l->status) return s;
+    const lf_space *place;
+    lf_value *v = reach(l, asked, space, guard, &place, &s);
+    if (!v) return s;
     lf_op_kind kind = lf_op_info_of(v->def->code)->kind;
-    lf_stmt_id s;
     if (v->def->code == LF_OP_TENSOR || is_stored_elsewhere(l, v)) {
-        lf_buffer buffer;
-        lf_status failed = lf_planner_buffer(l->planner, v, &buffer);
-        if (failed) return lf_lowering_fail(l, failed), LF_NO_STMT;
-        s = load(l, &buffer, place, guard);
+        s = load_stored(l, v, place, guard);
+        if (l->status) return LF_NO_STMT;
     } else if (kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE) {
         s = recall(l, v, NULL, LF_NO_STMT);  // read at the group's own point only
         if (s != LF_NO_STMT) return s;
