@@ -40,6 +40,7 @@ void lf_canonical_nans(lf_dtype d, void *span, size_t n) {
 static void eval_span(lf_eval e, lf_eval_fn *family, bool widen, lf_block *wide) {
     lf_dtype out = e.out;
     void *dst = e.dst;
+    e.half = widen && lf_is_half(out);
     for (unsigned i = 0; widen && i < 4; i++) {
         if (!e.src[i] || !lf_is_half(e.in[i])) continue;
         lf_widen_halves(e.in[i], e.src[i], (float *)wide[i].bytes, e.n);

@@ -38,8 +38,29 @@ static const lf_function *find_function(lf_opcode code, bool complex) {
         return true;                                                                                                        \
     }
 
+// The form for halves of an op, where there is one; operands and result are f32 here.
+static bool eval_half_form(const lf_eval *e) {
+    static const struct {
+        const char *name;
+        float (*f)(float);
+    } forms[] = {
+#define LFM_HALF(name_) {#name_, lfm_##name_##_half},
+#include "math/functions.def"
+    };
+    const char *name = e->code == LF_OP_GELU && e->flag ? "gelu_tanh" : lf_op_info_of(e->code)->name;
+    const float *x = e->src[0];
+    float *r = e->dst;
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        if (strcmp(forms[k].name, name)) continue;
+        for (size_t i = 0; i < e->n; i++) r[i] = forms[k].f(x[i]);
+        return true;
+    }
+    return false;
+}
+
 static bool eval_function(const lf_eval *e, const lf_function *f) {
     if (!f) return false;
+    if (e->half && eval_half_form(e)) return true;
     switch (e->in[0]) {
     case LF_F32:
         if (f->binary_f32) LF_LOOP(float, float, LF_READ2, f->binary_f32(x, y))
@@ -97,6 +118,7 @@ ACTIVATION(softplus, x > 20 ? x : LF_MATH(log1p, LF_MATH(exp, x)))
 bool lf_eval_activation(const lf_eval *e) {
     float k32 = (float)e->number;
     double k64 = e->number;
+    if (e->half && eval_half_form(e)) return true;
     switch (e->code) {
     case LF_OP_SILU: return eval_silu(e);
     case LF_OP_GELU: return e->flag ? eval_gelu_tanh(e) : eval_gelu(e);

@@ -81,6 +81,7 @@ typedef struct lf_eval {
     size_t n;      // at most LF_BLOCK
     double number; // op->number
     bool flag;     // op->flag
+    bool half;     // operands were halves, now f32, and so will the result be
 } lf_eval;
 
 // False when the family has no case for these dtypes. With halves it is then asked again in f32, and the result is rounded.

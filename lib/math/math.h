@@ -15,6 +15,7 @@
 #define LFM_BINARY(name)                                                                                                    \
     float lfm_##name##_f32(float x, float y);                                                                               \
     double lfm_##name##_f64(double x, double y);
+#define LFM_HALF(name) float lfm_##name##_half(float x);
 #define LFM_CUNARY(name)                                                                                                    \
     void lfm_c##name##_f32(float re, float im, float *out_re, float *out_im);                                               \
     void lfm_c##name##_f64(double re, double im, double *out_re, double *out_im);

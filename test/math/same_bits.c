@@ -70,6 +70,8 @@ static void add(int parts) {
 
 int main(void) {
 #define LFM_UNARY(n) RUN(#n, 1, f32_out[0][i] = lfm_##n##_f32(f32_in[0][i]), f64_out[0][i] = lfm_##n##_f64(f64_in[0][i]))
+#define LFM_HALF(n)                                                                                                         \
+    RUN(#n "_half", 1, f32_out[0][i] = lfm_##n##_half(f32_in[0][i] * 0x1p-100f * 0x1p100f), f64_out[0][i] = 0)
 #define LFM_BINARY(n)                                                                                                       \
     RUN(#n, 1, f32_out[0][i] = lfm_##n##_f32(f32_in[0][i], f32_in[1][i]),                                                   \
         f64_out[0][i] = lfm_##n##_f64(f64_in[0][i], f64_in[1][i]))

@@ -30,7 +30,8 @@ static inline void interp_cell(const cell *c, void *const src[4], void *dst, siz
             if (e.src[i]) e.src[i] = wide[i];
             e.in[i] = LF_F32;
         }
-        if (lf_is_half(c->out)) e.out = LF_F32;
+        e.half = lf_is_half(c->out);
+        if (e.half) e.out = LF_F32;
         e.dst = result;
         ck_assert_msg(interp_families[c->code](&e), "the interpreter has no %s", cell_name(c));
         if (lf_is_half(c->out))

@@ -2,6 +2,7 @@
 // in the type computed in (f32 for the halves), the result once more to its dtype, exactly as the formulas of the language
 // read.
 #include "codegen/llvm/emit_family.h"
+#include <string.h>
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
 static LLVMValueRef int_arith(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
@@ -108,6 +109,22 @@ static LLVMValueRef function(lf_emit *e, lf_opcode code, bool half, LLVMValueRef
     return v_fast ? v_fast : l_math1(e, lf_op_info_of(code)->name, a);
 }
 
+// The cheaper form for halves of the op, or NULL. In fast mode the device's approximations are cheaper still.
+static LLVMValueRef half_form(lf_emit *e, const lf_elem *x, LLVMValueRef a) {
+    static const struct {
+        const char *name, *symbol;
+    } forms[] = {
+#define LFM_HALF(name_) {#name_, "lfm_" #name_ "_half"},
+#include "math/functions.def"
+    };
+    if (!lf_is_half(x->in[0])) return NULL;
+    if (e->fast && e->target == LF_EMIT_NVPTX && x->code != LF_OP_TANH) return NULL;
+    const char *name = x->code == LF_OP_GELU && x->flag ? "gelu_tanh" : lf_op_info_of(x->code)->name;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!strcmp(forms[i].name, name)) return lf_emit_call(e, forms[i].symbol, LLVMTypeOf(a), &a, 1);
+    return NULL;
+}
+
 // Every axis is read at its own place or at 0.
 static bool repeats_only(const lf_op *op) {
     if (op->code != LF_OP_EXPAND || op->view.reshape) return false;
@@ -132,6 +149,8 @@ lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
     if (!lf_is_float(d)) return lf_emit_refuse(e, x);
     LLVMValueRef a = l_operand(e, x, v, 0);
     bool binary = x->code == LF_OP_ATAN2 || x->code == LF_OP_HYPOT;
+    LLVMValueRef v_half = half_form(e, x, a);
+    if (v_half) return l_register(lf_emit_narrow(e, d, v_half));
     if (x->code == LF_OP_EXP && d == LF_F32 && x->values && !e->fast && lf_emit_never_above_zero(x->values[0]))
         return l_register(l_math1(e, "exp_low", a));
     LLVMValueRef r =
@@ -173,7 +192,8 @@ lf_register lf_emit_activation_op(lf_emit *e, const lf_elem *x, const lf_registe
     lf_dtype d = x->in[0];
     if (!lf_is_float(d)) return lf_emit_refuse(e, x);
     bool half = lf_is_half(d);
-    LLVMValueRef a = l_operand(e, x, v, 0), r;
+    LLVMValueRef a = l_operand(e, x, v, 0), r = half_form(e, x, a);
+    if (r) return l_register(lf_emit_narrow(e, d, r));
     switch (x->code) {
     case LF_OP_SILU: r = l_fmul(e, a, function(e, LF_OP_SIGMOID, half, a)); break;
     case LF_OP_GELU: r = gelu(e, half, x->flag, a); break;

@@ -5,6 +5,7 @@
 #include "codegen/host/host.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/llvm/check_ir.h"
+#include "codegen/llvm/math_device.h"
 #include "codegen/llvm/math_link.h"
 #include "codegen/llvm/passes.h"
 #include "codegen/llvm/target.h"
@@ -51,6 +52,7 @@ static lf_status finish_ir(lf_codegen *c, lf_llvm *l, uint64_t since) {
         lf_timing_add(&c->timing, LF_TIMED_HOST_PASSES, &since);
     }
     LF_TRY(lf_math_link(l));
+    lf_math_for_device(l);
     lf_timing_add(&c->timing, host ? LF_TIMED_HOST_MATHS : LF_TIMED_KERNEL_MATHS, &since);
     if (!host) LF_TRY(lf_passes_run(l));
     lf_status s = lf_check_ir(l);
