@@ -186,4 +186,5 @@ int bench_host(const char *device, const char *filter, FILE *json);
 // --host --count=NAME: does the work of one row of the budget in bench_counted, where a tool for counting instructions looks.
 int bench_count(const char *name);
 void bench_count_names(void);
+void bench_counted(void (*fn)(void *arg), void *arg, int times); // external, so that its name stays
 #endif

@@ -215,7 +215,7 @@ int bench_host(const char *device, const char *filter, FILE *json) {
 // ---- counting
 
 // Not inlined, and in no other way of interest: counting begins and ends here.
-static __attribute__((noinline, noclone)) void bench_counted(void (*fn)(void *arg), void *arg, int times) {
+__attribute__((noinline)) void bench_counted(void (*fn)(void *arg), void *arg, int times) {
     for (int i = 0; i < times; i++) fn(arg);
     __asm__ volatile("" ::: "memory");
 }
