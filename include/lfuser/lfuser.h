@@ -105,6 +105,8 @@ LFUSER_API void lfuser_context_destroy(lfuser_context *context);
 LFUSER_API void lfuser_free(lfuser_context *context, void *text);
 // Loads the code generator and lets it compile something small, so that the first program need not wait for it (about 50 ms).
 LFUSER_API lfuser_status lfuser_context_warm(lfuser_context *context) LFUSER_MUST_USE;
+// The same on a thread of the library, and returns at once. What fails there is logged; a compilation meanwhile waits for it.
+LFUSER_API void lfuser_context_warm_in_background(lfuser_context *context);
 
 // Compiled code is kept: in memory, where equal code of several executables is one, and as files that other processes and later
 // ones find. A program whose code is there starts without the code generator, which is then not even opened. A file that is
@@ -153,6 +155,8 @@ typedef struct lfuser_stats {
     uint64_t kernels_loaded;
     uint64_t allocations;     // of device memory
     uint64_t bytes_copied;
+    uint64_t general_launches;     // by executables that never wait: the general variant ran because the best was not compiled yet
+    uint64_t background_compiles;  // variants that were compiled, or taken from the cache, beside runs
 } lfuser_stats;
 LFUSER_API lfuser_status lfuser_device_stats(const lfuser_device *device, lfuser_stats *out_stats) LFUSER_MUST_USE;
 
@@ -235,6 +239,14 @@ typedef enum lfuser_sync {
     LFUSER_ALLOW_SYNC = 1     // the run goes in stages; before each it waits for the scalars that the stage needs (see lfuser_run)
 } lfuser_sync;
 
+// May a run wait for the compiler? Shapes and strides decide which variant of a kernel is best; it is compiled when a run first
+// asks for it.
+typedef enum lfuser_wait {
+    LFUSER_WAIT = 0,          // the run compiles it
+    LFUSER_NEVER_WAIT = 1     // the run takes the general variant, which is right for everything and compiled with the program,
+                              // while the better one compiles in the background; see general_launches in lfuser_stats
+} lfuser_wait;
+
 typedef struct lfuser_compile_options {
     size_t size;
     lfuser_math math;
@@ -245,6 +257,7 @@ typedef struct lfuser_compile_options {
     // Runs ask the driver where each tensor really lies (a fraction of a microsecond each) instead of believing its `device`: memory of
     // another device is an error that names both.
     bool check_pointers;
+    lfuser_wait wait;
 } lfuser_compile_options;
 
 // NULL when no run of the program would have to wait for the device, else LFUSER_INVALID_PROGRAM with every place where one would:
@@ -361,6 +374,29 @@ LFUSER_API lfuser_status lfuser_run_with(lfuser_executable *executable, lfuser_s
 // extents -1, values 0; the workspace is the first stage's. Since 0.1.
 LFUSER_API lfuser_status lfuser_infer(lfuser_executable *executable, const lfuser_argument *arguments, size_t n_arguments,
                                       lfuser_output *outputs, size_t n_outputs, int64_t (*shapes)[8], uint64_t *out_workspace_bytes) LFUSER_MUST_USE;
+
+// As lfuser_executable_prepare, but the kernels that runs with these arguments would launch: n_sets pointers to n_arguments arguments each. Shapes,
+// strides and scalars count; a tensor whose data is NULL stands for memory aligned as allocators align it, and outputs are taken as
+// row-major. Of a program with sync points only the first stage can be known. Kernels are compiled side by side, by the calling
+// thread and others of the library. Since 0.1.
+LFUSER_API lfuser_status lfuser_executable_prepare_shapes(lfuser_executable *executable, const lfuser_argument *const *sets, size_t n_sets,
+                                                          size_t n_arguments) LFUSER_MUST_USE;
+// What a run with these arguments (as for prepare_shapes) would have to do first: *out_load kernels are not loaded yet, for
+// *out_compile of them the code generator would be needed (the others are in the cache). Either may be NULL. Runs and loads nothing.
+LFUSER_API lfuser_status lfuser_executable_would_compile(lfuser_executable *executable, const lfuser_argument *arguments, size_t n_arguments,
+                                                         uint32_t *out_load, uint32_t *out_compile) LFUSER_MUST_USE;
+
+// The compiled host code itself, for callers who need its scalars millions of times: put arguments into an array of n_slots words as
+// launch_abi.h says (program->params[i].slot …), call infer, read results (program->outputs[i].slot). infer returns -1, or the
+// number of the check that failed. Nothing is checked: dtypes and slots are the caller's business, and so is the floating-point
+// environment, which must be the default one. Any thread, each with its own slots; valid as long as the executable. Since 0.1.
+typedef struct lfuser_host_entry {
+    size_t size;
+    int64_t (*infer)(uint64_t *slots);
+    uint32_t n_slots;
+    const struct lfuser_abi_program *program;
+} lfuser_host_entry;
+LFUSER_API lfuser_status lfuser_executable_host_entry(const lfuser_executable *executable, lfuser_host_entry *out_entry) LFUSER_MUST_USE;
 
 // ---- Streams -------------------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #define LF_API_API_H
 #include "api/loaded.h"
 #include "api/spares.h"
+#include "api/workers.h"
 #include "base/dylib.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -30,6 +31,7 @@ struct lfuser_context {
     lf_watcher *watcher;                 // owned; started by the first callback
     lf_loaded_table code;
     lf_timing timing;                    // with what the generator keeps: where compile time went
+    lf_workers workers;
 };
 
 struct lfuser_device {
@@ -42,7 +44,7 @@ struct lfuser_device {
     _Atomic uint32_t n_orphans;
     lf_event *health;                    // owned; never recorded: asking it says whether the device still works
     lf_spares spare_pendings, spare_completions, spare_tensors;
-    _Atomic uint64_t compiles;
+    _Atomic uint64_t compiles, general_launches, background_compiles;
     lf_count references;                 // streams, executables and tensors keep it alive past lfuser_device_close
 };
 
@@ -71,6 +73,8 @@ typedef struct lf_variant {
 
 typedef struct lf_kernel_slot {
     _Atomic(lf_variant *) variants[LF_MAX_CLASSES];   // filled from the front, under the executable's lock
+    uint32_t asked[LF_MAX_CLASSES];      // NEVER_WAIT: class keys that were given to the workers; under the lock
+    uint8_t n_asked;
 } lf_kernel_slot;
 
 // What one run writes to: reused, never shared by two runs at once.
@@ -100,6 +104,7 @@ struct lfuser_executable {
     lfuser_device *device;               // retained; NULL for host-only programs
     lf_program *program;                 // owned
     lf_codegen_options options;
+    bool never_wait;                     // runs take the general kernel while a better one compiles
     lf_loaded *host_code;                  // a reference
     lf_object host;                      // a copy of its entries
     lf_kernel_slot *kernels;             // abi.n_kernels
@@ -179,10 +184,25 @@ void lf_fusion_release(lfuser_fusion *f);
 lf_status lf_fusion_no_sync(const lfuser_fusion *f) LF_MUST_USE;     // names every sync point
 lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) LF_MUST_USE;
 
-// executable.c: the kernel for a class, compiled and loaded when it is not there yet.
+// variants.c
+// The kernel for a class, compiled and loaded when it is not there yet; where the executable never waits, the general one meanwhile.
 // LF_CAPTURE_ERROR when that would happen while `stream` (may be NULL) is being captured.
 lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls, lfuser_stream *stream,
                                 lf_variant **out_variant) LF_MUST_USE;
+void lf_variant_free(lfuser_executable *e, lf_variant *v);
+// The classes that any shape and contiguous tensors need, or the former alone; side by side.
+lf_status lf_executable_compile_classes(lfuser_executable *e, bool general_only) LF_MUST_USE;
+typedef struct lf_wanted {
+    uint32_t launch;
+    lfuser_abi_class cls;
+} lf_wanted;
+typedef LF_VEC(lf_wanted) lf_wanted_list;
+// Unless it is loaded or in the list already.
+lf_status lf_wanted_add(lfuser_executable *e, lf_wanted_list *list, uint32_t launch, lfuser_abi_class cls) LF_MUST_USE;
+lf_status lf_executable_compile_all(lfuser_executable *e, const lf_wanted *wanted, size_t n) LF_MUST_USE;   // side by side
+bool lf_executable_is_cold(lfuser_executable *e, const lf_wanted *wanted);   // the code generator would be needed
+
+// executable.c
 lf_frame *lf_frame_take(lfuser_executable *e);       // NULL: out of memory
 void lf_frame_give(lfuser_executable *e, lf_frame *f);
 void lf_executable_retain(lfuser_executable *e);

@@ -20,6 +20,7 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
     c->log = (lf_log){given.log_self, (void (*)(void *, lf_log_level, const char *))given.log, (lf_log_level)given.log_least};
     c->threads = given.threads;
     pthread_mutex_init(&c->lock, NULL);
+    lf_workers_init(&c->workers, &c->allocator);
     if (given.codegen_path) {
         c->codegen_path = lf_strndup(&c->allocator, given.codegen_path, strlen(given.codegen_path));
         if (!c->codegen_path) {
@@ -39,6 +40,7 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
 void lfuser_context_destroy(lfuser_context *c) {
     if (!c) return;
     lf_watcher_stop(c->watcher);
+    lf_workers_finish(&c->workers);
     lf_loaded_table_finish(c);
     if (c->generator) c->codegen->destroy(c->generator);
     lf_dylib_close(c->codegen_lib, false);  // LLVM does not take being unloaded
@@ -139,14 +141,36 @@ lfuser_status lfuser_context_stage_time(lfuser_context *c, size_t index, lfuser_
     return NULL;
 }
 
-lfuser_status lfuser_context_warm(lfuser_context *c) {
+// Past the cache: the point is that LLVM has been through its first compilation.
+static lf_status compile_something(lfuser_context *c) {
     static const char text[] = "fusion @warm(%a: i64) { %b = add %a, 1 return %b }";
+    const lf_codegen_table *table;
+    lf_codegen *generator;
     lfuser_fusion *fusion;
-    lfuser_executable *executable;
-    lfuser_status s = lfuser_fusion_parse(c, "warm", text, sizeof text - 1, NULL, &fusion);
-    if (s) return s;
-    s = lfuser_fusion_compile(fusion, NULL, NULL, &executable);
-    lfuser_executable_destroy(executable);
+    lf_program *program = NULL;
+    LF_TRY(lf_context_codegen(c, &table, &generator));
+    LF_TRY(lf_private(lfuser_fusion_parse(c, "warm", text, sizeof text - 1, NULL, &fusion)));
+    lf_object object = {0};
+    lf_status s = lf_program_create(fusion->graph, &program);
+    if (!s) s = table->host(generator, program, &object);
+    if (!s) table->release(generator, &object);
+    lf_program_destroy(program);
     lfuser_fusion_destroy(fusion);
     return s;
+}
+
+lfuser_status lfuser_context_warm(lfuser_context *c) {
+    if (!c) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_warm: context is NULL"));
+    return lf_public(compile_something(c));
+}
+
+static void warm(void *arg, bool cancelled) {
+    lfuser_context *c = arg;
+    lf_status s = cancelled ? NULL : compile_something(c);
+    if (s) lf_log_write(&c->log, LF_LOG_WARNING, "warming in the background: %s", lf_status_message(s));
+    lf_status_destroy(s);
+}
+
+void lfuser_context_warm_in_background(lfuser_context *c) {
+    if (c) (void)lf_workers_give(&c->workers, warm, c, c);
 }

@@ -82,7 +82,9 @@ lfuser_status lfuser_device_stats(const lfuser_device *d, lfuser_stats *out) {
                           .compiles = atomic_load_explicit(&d->compiles, memory_order_relaxed),
                           .kernels_loaded = atomic_load_explicit(&s->kernels_loaded, memory_order_relaxed),
                           .allocations = atomic_load_explicit(&s->allocations, memory_order_relaxed),
-                          .bytes_copied = atomic_load_explicit(&s->bytes_copied, memory_order_relaxed)};
+                          .bytes_copied = atomic_load_explicit(&s->bytes_copied, memory_order_relaxed),
+                          .general_launches = atomic_load_explicit(&d->general_launches, memory_order_relaxed),
+                          .background_compiles = atomic_load_explicit(&d->background_compiles, memory_order_relaxed)};
     if (!out) return lf_public(lf_error(&d->context->allocator, LF_INVALID_ARGUMENT, "lfuser_device_stats: out_stats is NULL"));
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     return NULL;

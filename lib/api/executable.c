@@ -38,76 +38,6 @@ void lf_frame_give(lfuser_executable *e, lf_frame *f) {
     free_frame(e, f);
 }
 
-// ---- kernels -----------------------------------------------------------------------------------------------------------------------
-
-static lf_variant *find_variant(lf_kernel_slot *slot, uint32_t key) {
-    for (unsigned i = 0; i < LF_MAX_CLASSES; i++) {
-        lf_variant *v = atomic_load_explicit(&slot->variants[i], memory_order_acquire);
-        if (!v) return NULL;
-        if (v->key == key) return v;
-    }
-    return NULL;
-}
-
-static void free_variant(lfuser_executable *e, lf_variant *v) {
-    if (!v) return;
-    lf_loaded_release(e->context, v->code);
-    lf_free(&e->context->allocator, v);
-}
-
-static lf_loaded_request request_for(const lfuser_executable *e, const lfuser_abi_launch *l, lfuser_abi_class cls) {
-    return (lf_loaded_request){.loop = e->program->kernels[l->kernel], .device = e->device, .cls = cls, .options = e->options};
-}
-
-static lf_status make_variant(lfuser_executable *e, const lfuser_abi_launch *l, lfuser_abi_class cls, lf_variant **out_variant) {
-    *out_variant = NULL;
-    lf_variant *v = lf_alloc_zero(&e->context->allocator, sizeof *v);
-    if (!v) return lf_out_of_memory();
-    v->key = lf_class_key(cls);
-    v->cls = cls;
-    lf_loaded_request r = request_for(e, l, cls);
-    bool compiled;
-    lf_status s = lf_loaded_get(e->context, &r, &v->code, &compiled);
-    if (compiled) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
-    if (s) {
-        free_variant(e, v);
-        return s;
-    }
-    v->kernel = v->code->kernel;
-    *out_variant = v;
-    return NULL;
-}
-
-// Two threads may both find it missing; the lock lets one compile.
-lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls, lfuser_stream *stream, lf_variant **out_variant) {
-    const lfuser_abi_launch *l = &e->program->abi.launches[launch];
-    lf_kernel_slot *slot = &e->kernels[l->kernel];
-    uint32_t key = lf_class_key(cls);
-    *out_variant = find_variant(slot, key);
-    if (*out_variant) return NULL;
-    if (stream && e->device->device->ops->stream_capturing(stream->stream))
-        return lf_error(&e->context->allocator, LF_CAPTURE_ERROR,
-                        "@%s: kernel %s is not compiled for this class yet, and nothing can be loaded while the stream is captured; prepare first",
-                        e->program->abi.name, l->name);
-    pthread_mutex_lock(&e->lock);
-    *out_variant = find_variant(slot, key);
-    lf_status s = NULL;
-    unsigned at = 0;
-    while (at < LF_MAX_CLASSES && atomic_load(&slot->variants[at])) at++;
-    if (!*out_variant && at >= LF_MAX_CLASSES - 1) {  // the last place is for the class that is always right
-        cls = lf_launch_general_class(l, e->device->device->type);
-        *out_variant = find_variant(slot, lf_class_key(cls));
-    }
-    if (!*out_variant && at == LF_MAX_CLASSES)
-        s = lf_error(&e->context->allocator, LF_INTERNAL, "kernel %s has %d classes and the general one is not among them", l->name, (int)LF_MAX_CLASSES);
-    else if (!*out_variant)
-        s = make_variant(e, l, cls, out_variant);
-    if (!s && *out_variant && at < LF_MAX_CLASSES && !find_variant(slot, (*out_variant)->key))
-        atomic_store_explicit(&slot->variants[at], *out_variant, memory_order_release);
-    pthread_mutex_unlock(&e->lock);
-    return s;
-}
-
 // ---- streams that runs used --------------------------------------------------------------------------------------------------------
 
 // A stream in one of these places stays known as long as the executable, so a stale look does no harm.
@@ -189,6 +119,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     e->device = device;
     e->options.fast = given.math == LFUSER_MATH_FAST;
     e->check_pointers = given.check_pointers;
+    e->never_wait = given.wait == LFUSER_NEVER_WAIT;
     e->replay_from = device && device->device->ops->replay ? given.replay_from : 0;
     lf_fusion_retain(f);
     lf_device_retain(device);
@@ -199,6 +130,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     e->references = 1;
     lf_fpstate fp = lf_fp_enter();  // the compiler folds constants
     lf_status s = build(e);
+    if (!s && e->never_wait && e->device) s = lf_executable_compile_classes(e, true);
     lf_fp_leave(fp);
     if (s) {
         lfuser_executable_destroy(e);
@@ -210,6 +142,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
 
 void lfuser_executable_destroy(lfuser_executable *e) {
     if (!e) return;
+    if (e->never_wait) lf_workers_forget(&e->context->workers, e);
     for (size_t i = 0; i < e->streams.count; i++) {
         lf_stream *s = e->streams.data[i]->stream;
         lf_status status = s->device->ops->stream_synchronize(s);
@@ -225,7 +158,7 @@ void lfuser_executable_destroy(lfuser_executable *e) {
         lf_free(&e->context->allocator, e->constants);
         lfuser_stream_destroy(e->constant_stream);
         for (uint32_t i = 0; e->kernels && i < e->program->abi.n_kernels; i++)
-            for (unsigned v = 0; v < LF_MAX_CLASSES; v++) free_variant(e, atomic_load(&e->kernels[i].variants[v]));
+            for (unsigned v = 0; v < LF_MAX_CLASSES; v++) lf_variant_free(e, atomic_load(&e->kernels[i].variants[v]));
     }
     for (unsigned i = 0; i < LF_FRAMES; i++) free_frame(e, atomic_load(&e->frames[i]));
     lf_loaded_release(e->context, e->host_code);
@@ -243,22 +176,6 @@ void lf_executable_release(lfuser_executable *e) {
     lf_program_destroy(e->program);
     lf_fusion_release(e->fusion);
     lf_free(&e->context->allocator, e);
-}
-
-lfuser_status lfuser_executable_prepare(lfuser_executable *e) {
-    if (!e) return lf_public(invalid(NULL, "lfuser_executable_prepare: executable is NULL"));
-    lf_fpstate fp = lf_fp_enter();
-    lf_status s = NULL;
-    for (uint32_t i = 0; i < e->program->abi.n_launches && !s; i++) {
-        lfuser_abi_class classes[LF_MAX_CLASSES];
-        uint32_t n = lf_launch_usual_classes(&e->program->abi.launches[i], e->device->device->type, classes);
-        for (uint32_t k = 0; k < n && !s; k++) {
-            lf_variant *unused;
-            s = lf_executable_variant(e, i, classes[k], NULL, &unused);
-        }
-    }
-    lf_fp_leave(fp);
-    return lf_public(s);
 }
 
 // ---- what it takes and gives ---------------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ static lf_status fetch_all(lf_run *r, const lfuser_abi_stage *stage) {
     return NULL;
 }
 
-static lf_status infer(lf_run *r, uint32_t stage) {
+lf_status lf_run_infer(lf_run *r, uint32_t stage) {
     int64_t failed = r->e->host.stages[stage].infer(r->frame->slots);
     return failed < 0 ? NULL : failed_check(r, failed);
 }
@@ -156,7 +156,7 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
     void *workspace = NULL;
     if (number) {
         LF_TRY(fetch_all(r, stage));
-        LF_TRY(infer(r, number));
+        LF_TRY(lf_run_infer(r, number));
     }
     LF_TRY(lf_run_prepare_outputs(r, number));
     bytes = slots[stage->workspace_bytes_slot];
@@ -232,7 +232,7 @@ static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
     r->frame = lf_frame_take(r->e);
     if (!r->frame) return lf_out_of_memory();
     for (uint32_t i = 0; i < r->abi->n_params; i++) LF_TRY(lf_run_read_argument(r, i));
-    return infer(r, 0);
+    return lf_run_infer(r, 0);
 }
 
 lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments, size_t n_arguments,

@@ -27,6 +27,9 @@ static inline uint64_t lf_run_word(lf_dtype d, uint64_t word) {
     return bytes[d] == 8 ? word : word & ((UINT64_C(1) << 8 * bytes[d]) - 1);
 }
 
+// run.c: host code of a stage; a failed check is its status.
+lf_status lf_run_infer(lf_run *r, uint32_t stage) LF_MUST_USE;
+
 // arguments.c
 lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE;   // into its slots, checked
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t);

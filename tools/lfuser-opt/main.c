@@ -1,6 +1,8 @@
 // lfuser-opt: shows a program at any stage, from text to assembly. Exit status: 0, 1 for a diagnosed program, 2 for wrong usage.
 #include <lfuser/lfuser.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +29,29 @@ static int usage(FILE *to, int status) {
     fprintf(to, "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
                 "                  [--fusion=NAME] [--allow-sync] [-o FILE] [--time-passes]\n\nSTAGE (default fusion):\n");
     for (int i = 0; i < N_STAGES; i++) fprintf(to, "  %-10s %s\n", stages[i].name, stages[i].what);
+    fprintf(to, "\n       lfuser-opt --cache-stats|--cache-clear: compiled code that is kept in files\n");
     fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n"
                 "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n"
                 "--time-passes: where the time of compiling went, on standard error; without --emit, of compiling the program for the CPU\n"
                 "(or to PTX) as a run does\n");
+    return status;
+}
+
+// What is in the cache of compiled code, whoever put it there.
+static int cache_command(bool clear) {
+    lfuser_context *context;
+    lfuser_cache_stats stats = {.size = sizeof stats};
+    lfuser_status s = lfuser_context_create(NULL, &context);
+    if (!s && clear) lfuser_context_cache_clear(context);
+    if (!s) s = lfuser_context_cache_stats(context, &stats);
+    if (!s && stats.directory)
+        printf("%s: %" PRIu64 " entries, %" PRIu64 " bytes of at most %" PRIu64 "\n", stats.directory, stats.entries, stats.bytes, stats.limit_bytes);
+    else if (!s)
+        printf("no cache folder: $LFUSER_CACHE is \"off\", or neither $XDG_CACHE_HOME nor $HOME is set\n");
+    if (s) fprintf(stderr, "%s\n", lfuser_status_message(s));
+    int status = s ? 1 : 0;
+    lfuser_status_destroy(s);
+    lfuser_context_destroy(context);
     return status;
 }
 
@@ -116,6 +137,7 @@ int main(int argc, char **argv) {
                                           {"math", required_argument, NULL, 'm'},  {"class", required_argument, NULL, 'c'},
                                           {"fusion", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
                                           {"allow-sync", no_argument, NULL, 's'},  {"time-passes", no_argument, NULL, 'p'},
+                                          {"cache-stats", no_argument, NULL, 'S'}, {"cache-clear", no_argument, NULL, 'C'},
                                           {NULL, 0, NULL, 0}};
     options o = {NULL};
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
@@ -136,6 +158,8 @@ int main(int argc, char **argv) {
         case 's': o.allow_sync = true; break;
         case 'p': o.times = true; break;
         case 'o': o.output = optarg; break;
+        case 'S': return cache_command(false);
+        case 'C': return cache_command(true);
         case 'h': return usage(stdout, 0);
         default: return usage(stderr, 2);
         }

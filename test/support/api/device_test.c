@@ -33,6 +33,7 @@ static bool have_device(void) {
 }
 
 int device_test_main(int argc, char **argv, Suite *(*make)(void)) {
+    setenv("LFUSER_CACHE", "off", 0); // what is compiled is compiled anew
     device_name = getenv("LFUSER_TEST_DEVICE");
     for (int i = 1; i < argc; i++) {
         if (!strncmp(argv[i], "--device=", 9))
