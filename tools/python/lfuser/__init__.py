@@ -67,11 +67,23 @@ class _Info(c.Structure):
 
 
 class _Stats(c.Structure):
-    _fields_ = [("size", c.c_size_t)] + [(n, c.c_uint64) for n in ("launches", "syncs", "compiles", "kernels_loaded", "allocations", "bytes_copied")]
+    _fields_ = [("size", c.c_size_t)] + [(n, c.c_uint64) for n in ("launches", "syncs", "compiles", "kernels_loaded", "allocations", "bytes_copied",
+                                                          "general_launches", "background_compiles")]
+
+
+class _ContextOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p * 4), ("log_self", c.c_void_p), ("log", c.c_void_p), ("log_least", c.c_int),
+                ("threads", c.c_uint32), ("codegen_path", c.c_char_p), ("cache_directory", c.c_char_p), ("cache_bytes", c.c_uint64)]
+
+
+class _CacheStats(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("directory", c.c_char_p)] + [(n, c.c_uint64) for n in (
+        "entries", "bytes", "limit_bytes", "compiles", "shared", "memory_hits", "disk_hits", "misses", "stores", "evictions", "faults")]
 
 
 class _CompileOptions(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("math", c.c_int), ("sync", c.c_int), ("replay_from", c.c_uint32), ("check_pointers", c.c_bool)]
+    _fields_ = [("size", c.c_size_t), ("math", c.c_int), ("sync", c.c_int), ("replay_from", c.c_uint32), ("check_pointers", c.c_bool),
+                ("wait", c.c_int)]
 
 
 def _declare():
@@ -83,6 +95,8 @@ def _declare():
         ("dl_dtype_of", _DType, [c.c_int]),
         ("fusion_parse", p, [p, s, s, z, s, p]), ("fusion_destroy", None, [p]), ("fusion_name", s, [p]),
         ("fusion_print", p, [p, c.c_int, s, c.c_int, c.c_uint32, p]), ("fusion_compile", p, [p, p, p, p]),
+        ("context_cache_stats", p, [p, p]), ("context_cache_clear", None, [p]), ("executable_prepare", p, [p]),
+        ("executable_prepare_shapes", p, [p, p, z, z]), ("executable_would_compile", p, [p, p, z, p, p]),
         ("executable_destroy", None, [p]), ("executable_n_params", z, [p]), ("executable_n_outputs", z, [p]),
         ("executable_param", p, [p, z, p]), ("executable_output", p, [p, z, p]),
         ("run", p, [p, p, p, z, p, z, p]), ("infer", p, [p, p, z, p, z, p, p]),
@@ -147,7 +161,17 @@ def row_major(shape):
 
 
 class Context:
-    def __init__(self): self.handle = _made(_lib.lfuser_context_create, None)
+    def __init__(self, cache=None, cache_bytes=0):
+        """cache: the folder where compiled code is kept ("": nowhere; None: $LFUSER_CACHE or ~/.cache/lfuser)."""
+        options = _ContextOptions(size=c.sizeof(_ContextOptions), cache_directory=None if cache is None else cache.encode(), cache_bytes=cache_bytes)
+        self.handle = _made(_lib.lfuser_context_create, c.byref(options))
+
+    def cache_stats(self):
+        raw = _CacheStats(size=c.sizeof(_CacheStats))
+        _check(_lib.lfuser_context_cache_stats(self.handle, c.byref(raw)))
+        return {n: getattr(raw, n) for n, _ in raw._fields_[1:]}
+
+    def cache_clear(self): _lib.lfuser_context_cache_clear(self.handle)
 
     def device(self, name="cpu"): return Device(self, name)
 
@@ -197,8 +221,8 @@ class Fusion:
         _lib.lfuser_free(self.context.handle, out)
         return text
 
-    def compile(self, device=None, math="exact", allow_sync=False, replay_from=0, check_pointers=False):
-        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"), int(allow_sync), replay_from, check_pointers)
+    def compile(self, device=None, math="exact", allow_sync=False, replay_from=0, check_pointers=False, never_wait=False):
+        options = _CompileOptions(c.sizeof(_CompileOptions), int(math == "fast"), int(allow_sync), replay_from, check_pointers, int(never_wait))
         return Executable(self, device, _made(_lib.lfuser_fusion_compile, self.handle, device.handle if device else None, c.byref(options)))
 
     def __del__(self): _lib.lfuser_fusion_destroy(getattr(self, "handle", None))
@@ -404,6 +428,20 @@ class Executable:
             data = (data if data is not None else pack(dtype, value)).ljust(16, b"\0")
             raw[i].value[0], raw[i].value[1] = struct.unpack("<QQ", data)
         return raw, keep
+
+    def prepare(self, stream=None, *sets):
+        """Compiles ahead: for the given lists of arguments, or, without any, what contiguous and general tensors need."""
+        if not sets: return _check(_lib.lfuser_executable_prepare(self.handle))
+        each = [self._arguments(arguments, stream) for arguments in sets]
+        pointers = (c.c_void_p * len(each))(*[c.addressof(raw) for raw, _ in each])
+        _check(_lib.lfuser_executable_prepare_shapes(self.handle, pointers, len(each), len(self.params)))
+
+    def would_compile(self, stream, arguments):
+        """(kernels that a run would have to load, those of them that the code generator would have to make)"""
+        raw, keep = self._arguments(arguments, stream)
+        load, make = c.c_uint32(), c.c_uint32()
+        _check(_lib.lfuser_executable_would_compile(self.handle, raw, len(arguments), c.byref(load), c.byref(make)))
+        return load.value, make.value
 
     def run_raw(self, stream, arguments, want_completion=False):
         """Outputs as given by the library; (outputs, completion handle)."""
