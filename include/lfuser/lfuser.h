@@ -141,7 +141,8 @@ LFUSER_API lfuser_status lfuser_context_stage_time(lfuser_context *context, size
 
 typedef struct lfuser_device lfuser_device;
 
-// name: "cpu", "cuda" (device 0), "cuda:N", or "sim": GPU kernels run on the CPU with every access checked, for tests. LFUSER_UNAVAILABLE, with the reason, when it is not there. Since 0.1.
+// name: "cpu", "cuda" (device 0), "cuda:N", or "sim": GPU kernels run on the CPU with every access checked, for tests.
+// LFUSER_UNAVAILABLE, with the reason, when it is not there. Since 0.1.
 LFUSER_API lfuser_status lfuser_device_open(lfuser_context *context, const char *name, lfuser_device **out_device) LFUSER_MUST_USE;
 LFUSER_API void lfuser_device_close(lfuser_device *device);
 LFUSER_API const char *lfuser_device_description(const lfuser_device *device);
