@@ -125,6 +125,7 @@ static void begin_block(lf_sim_run *r) {
         t->number = i;
         t->state = LF_SIM_NEW;
         t->unfenced = false;
+        t->fence_order = 0;
         t->group = 0;
         t->copies.count = 0;
     }

@@ -6,14 +6,22 @@
 void lf_sim_fence(lf_sim_thread *t, unsigned flags) {
     lf_sim_run *r = t->run;
     if (flags & LF_SIM_SYSTEM) t->unfenced = false;
-    if (!(flags & LF_SIM_RELEASE) || !r->released) return;
+    if (!(flags & LF_SIM_RELEASE)) return;
+    t->fence_epoch = r->epoch;
+    t->fence_order = ++r->order;
+}
+
+// An atomic write tells other blocks of what the thread has fenced before it; a fence after it comes too late.
+static void publish(lf_sim_thread *t) {
+    lf_sim_run *r = t->run;
+    if (!r->released || !t->fence_order) return;
     r->released[r->ctaid].any = true;
-    r->released[r->ctaid].epoch = r->epoch;
-    r->released[r->ctaid].order = ++r->order;
+    r->released[r->ctaid].epoch = t->fence_epoch;
+    r->released[r->ctaid].order = t->fence_order;
     r->released[r->ctaid].thread = t->number;
 }
 
-// Whether the block that wrote the cell has fenced the write: by a thread that had passed a barrier since, or by the writer.
+// Whether the block that wrote the cell has published the write: by a thread that had passed a barrier since, or by the writer.
 static bool is_released(const lf_sim_run *r, const lf_sim_cell *c) {
     if (!r->released || !r->released[c->block].any) return false;
     if (r->released[c->block].epoch > c->epoch) return true;
@@ -46,6 +54,7 @@ void lf_sim_global_races(lf_sim_thread *t, const lf_sim_allocation *a, uintptr_t
                          unsigned flags) {
     lf_sim_run *r = t->run;
     if (flags & LF_SIM_ATOMIC) r->atomics++;
+    if (flags & LF_SIM_ATOMIC && flags & LF_SIM_WRITE) publish(t);
     if (!a->cells) return;
     uint64_t at = address - a->begin;
     for (uint64_t end = at + bytes; at < end; at = at / 4 * 4 + 4) {

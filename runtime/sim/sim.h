@@ -97,8 +97,9 @@ struct lf_sim_thread {
     uint32_t mask; // of the warp operation
     const uint64_t *operands;
     uint64_t *results;
-    bool unfenced;  // has written to mapped memory since its last fence for the host
-    uint32_t group; // of asynchronous copies, open
+    uint32_t fence_epoch, fence_order; // of its last fence for the device; 0: none
+    bool unfenced;                     // has written to mapped memory since its last fence for the host
+    uint32_t group;                    // of asynchronous copies, open
     LF_VEC(lf_sim_copy) copies;
 };
 

@@ -314,6 +314,14 @@ static const wrong kernels[] = {
      "  %last = icmp eq i32 %n, 1\n  br i1 %last, label %sum, label %done\n"
      "sum:\n  %x = load i32, ptr addrspace(1) %out, align 4\n  store i32 %x, ptr addrspace(1) %cell, align 4\n  br label "
      "%done\ndone:\n"},
+    {"missing-fence", "of block 0 has written with no fence after it", 2, // the same with the fence after the atomic
+     "  %c64 = zext i32 %ctaid to i64\n  %cell = getelementptr i32, ptr addrspace(1) %out, i64 %c64\n"
+     "  %counter = getelementptr i32, ptr addrspace(1) %out, i64 100\n  br i1 %first, label %lead, label %done\n"
+     "lead:\n  store i32 5, ptr addrspace(1) %cell, align 4\n"
+     "  %n = atomicrmw add ptr addrspace(1) %counter, i32 1 {monotonic|acq_rel}\n  fence acq_rel\n"
+     "  %last = icmp eq i32 %n, 1\n  br i1 %last, label %sum, label %done\n"
+     "sum:\n  %x = load i32, ptr addrspace(1) %out, align 4\n  store i32 %x, ptr addrspace(1) %cell, align 4\n  br label "
+     "%done\ndone:\n"},
     {"unsupported", "barrier 1", 1, "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 {1|0})\n"},
 };
 enum { N_KERNELS = sizeof kernels / sizeof *kernels };
