@@ -71,7 +71,7 @@ static lf_status read_tensor(lf_run *r, uint32_t i) {
     if (!empty && !t->data && r->device) return bad_argument(r, i, "has no data (NULL), but elements");
     if (!empty && address % part) return bad_argument(r, i, "address %#llx is not aligned to its element of %u bytes", (unsigned long long)address, part);
     slot[0] = address;
-    if (!r->e->check_pointers || empty || !r->device) return NULL;
+    if (!r->e->check_pointers || empty || !r->device || r->imagined) return NULL;
     char wrong[LF_WRONG_POINTER];
     LF_TRY(lf_run_check_pointer(r, address, wrong, sizeof wrong));
     return wrong[0] ? bad_argument(r, i, "%s", wrong) : NULL;

@@ -10,7 +10,8 @@ static const uint64_t SOMEWHERE = 1u << 20; // an address for memory that is not
 static lf_status read_argument(lf_run *r, uint32_t i, const lfuser_argument *given) {
     lfuser_argument argument = given[i];
     lfuser_tensor tensor;
-    if (argument.kind == LFUSER_TENSOR && argument.tensor && !argument.tensor->data) {
+    if (r->abi->params[i].kind == LFUSER_ABI_TENSOR && argument.kind == LFUSER_TENSOR && argument.tensor &&
+        !argument.tensor->data) {
         tensor = *argument.tensor;
         tensor.data = (void *)(uintptr_t)SOMEWHERE;
         argument.tensor = &tensor;
@@ -41,8 +42,11 @@ static void place_outputs(const lf_run *r) {
 
 // Adds what is not loaded yet of the first stage (what a later one launches depends on what the device computes).
 static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments, lf_wanted_list *list) {
-    lf_run r = {
-        .e = e, .abi = &e->program->abi, .a = &e->context->allocator, .device = e->device ? e->device->device : NULL};
+    lf_run r = {.e = e,
+                .abi = &e->program->abi,
+                .a = &e->context->allocator,
+                .device = e->device ? e->device->device : NULL,
+                .imagined = true};
     if (n_arguments != r.abi->n_params)
         return lf_error(r.a, LF_INVALID_ARGUMENT, "@%s takes %u arguments, got %zu", r.abi->name, r.abi->n_params,
                         n_arguments);

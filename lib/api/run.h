@@ -14,6 +14,7 @@ typedef struct lf_run {
     lf_frame *frame;
     lfuser_run_options options;           // zero where not given
     bool capturing;                       // found out where it matters
+    bool imagined;                        // nothing will be launched: addresses may be made up
     uint32_t n_workspaces;                // stages whose workspace slot holds memory of ours, or 0
     bool launched;                        // something of it may be under way
     lfuser_completion *completion;

@@ -107,6 +107,29 @@ START_TEST(prepared_for_all_classes) {
 }
 END_TEST
 
+// Made-up addresses are nobody's to look at, and a host tensor's data are needed.
+START_TEST(imagined_memory) {
+    lfuser_fusion *f =
+        parse("fusion @i(%x: f32[?, ?], %k: f32[] @host) {\n  %s = item %k\n  %y = mul %x, %s\n  return %y\n}\n");
+    lfuser_executable *e;
+    lfuser_compile_options o = {.size = sizeof o, .check_pointers = true};
+    ok(lfuser_fusion_compile(f, env.device, &o, &e));
+    int64_t shape[2] = {8, 8};
+    float k = 2;
+    lfuser_tensor x = shape_only(shape, NULL),
+                  host = {.data = &k, .device = {1, 0}, .dtype = lfuser_dl_dtype_of(LFUSER_F32)};
+    lfuser_argument arguments[2] = {tensor_argument(&x), {.kind = LFUSER_TENSOR, .tensor = &host}};
+    uint32_t load;
+    ok(lfuser_executable_would_compile(e, arguments, 2, &load, NULL));
+    ck_assert_uint_eq(load, 1);
+    host.data = NULL;
+    fails(lfuser_executable_would_compile(e, arguments, 2, &load, NULL), LFUSER_INVALID_ARGUMENT,
+          "@i: argument 1 (%k): has no data (NULL)");
+    lfuser_executable_destroy(e);
+    lfuser_fusion_destroy(f);
+}
+END_TEST
+
 // ---- never waiting -------------------------------------------------------------------------------------------------------------
 
 START_TEST(never_waits_and_gets_better) {
@@ -287,6 +310,7 @@ static Suite *make(void) {
     TCase *t = device_tcase(suite, "prepare", 120);
     tcase_add_test(t, what_would_be_compiled);
     tcase_add_test(t, prepared_for_all_classes);
+    tcase_add_test(t, imagined_memory);
     tcase_add_test(t, never_waits_and_gets_better);
     tcase_add_test(t, the_general_variant_is_right);
     tcase_add_test(t, the_host_entry);
