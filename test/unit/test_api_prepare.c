@@ -241,7 +241,7 @@ END_TEST
 
 // ---- all at once ---------------------------------------------------------------------------------------------------------------
 
-enum { THREADS = 16, TEXTS = 4, ROUNDS = SLOW_BUILD ? 20 : 300 };
+enum { THREADS = 16, TEXTS = 4, ROUNDS = SLOW_BUILD ? 250 : 1000 };
 static const char *const texts[TEXTS] = {
     pointwise, "fusion @q(%x: f32[?, ?], %y: f32[?, ?]) {\n  %a = sub %x, %y\n  return %a\n}\n",
     "fusion @s(%x: f32[?, ?], %y: f32[?, ?]) {\n  %a = add %x, %y\n  %s = sum %a, axes=[1]\n  return %s\n}\n",
