@@ -37,6 +37,7 @@ typedef struct lf_image {
     // that ends on. NULL: kernel_destroy waits for its launches instead.
     void (*release)(void *arg);
     void *release_arg;
+    uint32_t registers;    // image_link: most that a thread may have; 0: the driver decides
 } lf_image;
 
 // CPU code of a kernel: does work items [begin, end). `args` is the argument block.
@@ -117,6 +118,7 @@ typedef struct lf_device_info {
     char target[32];         // "cpu", "cuda:sm_90" or "sim"
     char description[128];   // for people
     uint32_t processors;     // cores or multiprocessors
+    uint32_t threads_a_processor, registers_a_processor; // resident at once; 0: not known
     uint32_t max_block;      // threads a block
     uint32_t max_shared;     // bytes of shared memory a block may have (opt-in limit)
     uint32_t driver_version; // CUDA: as cuDriverGetVersion says, else 0

@@ -66,6 +66,15 @@ static uint32_t merge_section(const lfuser_abi_launch *l, uint64_t *args, int64_
 
 static uint8_t bucket(uint32_t left, uint32_t all) { return (uint8_t)(all == 0 ? 0 : left <= 1 ? 1 : left == 2 ? 2 : all); }
 
+// The kernel looks at indices: some axes stay what and where they are.
+static bool is_indexed(const lfuser_abi_launch *l) { return l->merge_rows < l->rows || l->merge_cols < l->cols; }
+
+// The leading `free` of n axes may be merged. Returns how many axes are walked.
+static uint8_t merge_free(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t first, uint32_t n, uint32_t free) {
+    uint32_t left = merge_section(l, args, extents, first, free);
+    return free == n ? bucket(left, n) : (uint8_t)(left + n - free);
+}
+
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l) {
     uint32_t innermost = l->rows + l->cols, most = 1;
     if (!innermost || l->single) return 1;
@@ -87,17 +96,17 @@ static bool is_contiguous(const lfuser_abi_launch *l, uint64_t *args, uint32_t t
     return true;
 }
 
-// Every vector of `lanes` elements lies within that axis and is aligned to its size.
-static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, uint32_t tiled) {
+// Every vector of `lanes` elements lies within the axis (for tiled accesses the one before it) and is aligned to its size.
+static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t axis, uint32_t lanes, uint32_t tiled) {
     uint32_t axes = l->rows + l->cols;
-    if (extents[axes - 1] % lanes || (tiled && extents[axes - 2] % lanes)) return false;
+    if (extents[axis] % lanes || (tiled && extents[axis - 1] % lanes)) return false;
     for (uint32_t i = 0; i < l->n_accesses; i++) {
         const lfuser_abi_access *access = &l->accesses[i];
-        if (!(access->varies >> (axes - 1) & 1)) continue;
+        if (!(access->varies >> axis & 1)) continue;
         if (args[access->word] % (lanes * access->bytes)) return false;
         const int64_t *s = strides_of(l, args, i);
         for (uint32_t a = 0; a < axes; a++)
-            if (a + 1 + is_tiled(tiled, i) != axes && extents[a] > 1 && s[a] % (int64_t)lanes) return false;
+            if (a + is_tiled(tiled, i) != axis && extents[a] > 1 && s[a] % (int64_t)lanes) return false;
     }
     return true;
 }
@@ -110,12 +119,12 @@ static bool is_narrow(const lfuser_abi_launch *l, uint64_t *args, uint64_t total
     return true;
 }
 
-// Along the last row axis each access is contiguous or constant.
-static bool is_outer(const lfuser_abi_launch *l, uint64_t *args) {
+// Along the last row axis each access is contiguous or constant. Strictly: constant only by construction.
+static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) {
     if (!l->rows) return false;
     for (uint32_t i = 0; i < l->n_accesses; i++) {
-        int64_t s = strides_of(l, args, i)[l->rows - 1];
-        if (s != 1 && s != 0) return false;
+        int64_t s = strides_of(l, args, i)[l->rows - 1], meant = l->accesses[i].varies >> (l->rows - 1) & 1;
+        if (s != meant && (strictly || s != 0)) return false;
     }
     return true;
 }
@@ -154,18 +163,33 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
     if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > UNROLLED_WEIGHT) return false;
     plan->cls.shape = LFUSER_ABI_ROUNDS;
     plan->cls.spans = 8;
-    plan->cls.chunks = (uint8_t)(warps >= 16 ? 1 : 16 / warps);
+    // A row that is read again should still be in the cache: fewer rows under way at once, of more threads each.
+    uint32_t block = l->reduces ? 16 : 32;
+    plan->cls.chunks = (uint8_t)(warps >= block ? 1 : block / warps);
     return true;
 }
 
+// A lane takes as many neighbouring rows as fill eight bytes.
+static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan, uint32_t processors) {
+    uint32_t most = 1, axis = l->rows - 1u;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (!l->accesses[i].row && l->accesses[i].varies >> axis & 1 && l->accesses[i].bytes > most) most = l->accesses[i].bytes;
+    // Wider vectors, if enough blocks of 32 lanes are left for the device.
+    uint32_t lanes = most >= 8 ? 1 : 8 / most;
+    while (lanes > 1 && plan->items / (32 * lanes) < processors + processors / 2) lanes /= 2;
+    plan->cls.shape = LFUSER_ABI_OUTER;
+    plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) && is_aligned(l, args, extents, axis, lanes, 0) ? lanes : 1);
+}
+
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
-static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, lf_launch_plan *plan, bool contiguous, uint32_t processors) {
+static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan, bool contiguous,
+                         uint32_t processors) {
     uint32_t lanes = plan->cls.vector, bytes = 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
     if (l->single || !plan->columns) return;
     if (plan->columns <= 32u * lanes) plan->cls.shape = LFUSER_ABI_WARP;
-    else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args)) plan->cls.shape = LFUSER_ABI_OUTER;
+    else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args, false)) choose_outer(l, args, extents, plan, processors);
     else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK) plan->cls.shape = LFUSER_ABI_SPLIT;
     else if (!choose_resident(l, plan, lanes, bytes)) choose_rounds(l, plan, lanes);
 }
@@ -184,7 +208,7 @@ static bool is_turned(const lfuser_abi_launch *l, uint64_t *args, uint32_t acces
 // The axis, long enough for tiles, along which most bytes of an iteration are turned; the innermost one: none.
 static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents) {
     uint32_t innermost = l->rows - 1u, best = innermost, most = 0, least = lfuser_abi_tile_outer(1) / 2;
-    for (uint32_t outer = l->indexed ? innermost - 1 : 0; outer < innermost; outer++) {
+    for (uint32_t outer = is_indexed(l) ? innermost - 1 : 0; outer < innermost; outer++) {
         uint32_t bytes = 0;
         for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && extents[outer] >= least; i++)
             if (is_turned(l, args, i, outer)) bytes += l->accesses[i].bytes;
@@ -204,7 +228,7 @@ static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t
         tiled |= 1u << i;
         room -= bytes;
     }
-    if (lanes > 1 && !(is_contiguous(l, args, tiled) && is_aligned(l, args, extents, lanes, tiled))) return false;
+    if (lanes > 1 && !(is_contiguous(l, args, tiled) && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, tiled))) return false;
     plan->cls.shape = LFUSER_ABI_TILE;
     plan->cls.vector = (uint8_t)lanes;
     plan->cls.tiled = (uint8_t)tiled;
@@ -230,10 +254,10 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     for (uint32_t a = 0; a < l->cols; a++) columns *= (uint64_t)extents[l->rows + a];
     *out = (lf_launch_plan){.items = rows, .columns = columns, .cls = {.rows = l->rows, .cols = l->cols, .vector = 1}};
     if (rows == 0) return false;
-    if (!l->indexed && columns) {
-        if (!l->cols) sort_rows(l, args, extents);
-        out->cls.rows = bucket(merge_section(l, args, extents, 0, l->rows), l->rows);
-        out->cls.cols = bucket(merge_section(l, args, extents, l->rows, l->cols), l->cols);
+    if (columns) {
+        if (!l->cols && !is_indexed(l)) sort_rows(l, args, extents);
+        out->cls.rows = merge_free(l, args, extents, 0, l->rows, l->merge_rows);
+        out->cls.cols = merge_free(l, args, extents, l->rows, l->cols, l->merge_cols);
     }
     if (device->type == LF_DEVICE_CPU) {
         if (is_contiguous(l, args, 0)) out->cls.vector = CPU_CONTIGUOUS;
@@ -242,13 +266,27 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
     bool contiguous = is_contiguous(l, args, 0);
-    if (lanes > 1 && contiguous && is_aligned(l, args, extents, lanes, 0)) out->cls.vector = (uint8_t)lanes;
+    if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0)) out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
-    if (l->cols) choose_shape(l, args, out, contiguous, device->info.processors);
-    if (out->cls.shape == LFUSER_ABI_SPLIT) out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
+    if (l->cols) choose_shape(l, args, extents, out, contiguous, device->info.processors);
+    if (out->cls.shape == LFUSER_ABI_SPLIT) {
+        out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
+        out->shared_out = true;
+    }
     // Few classes: odd cases share the general code.
     if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
     return true;
+}
+
+// Registers are given to a warp in units of 256, and a thread has a multiple of 8.
+uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resources *resources, uint32_t block) {
+    enum { WARP = 32, UNIT = 8 };
+    if (!block || !info->threads_a_processor) return 0;
+    uint32_t registers = (resources->registers + UNIT - 1) / UNIT * UNIT, warps = (block + WARP - 1) / WARP;
+    uint32_t by_threads = info->threads_a_processor / (warps * WARP);
+    uint32_t by_registers = registers ? info->registers_a_processor / (registers * warps * WARP) : by_threads;
+    uint32_t blocks = by_threads < by_registers ? by_threads : by_registers;
+    return (uint64_t)(blocks ? blocks : 1) * info->processors;
 }
 
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type) {
@@ -264,7 +302,7 @@ static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
         const lfuser_abi_access *access = &l->accesses[i];
         uint32_t bytes = lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) * access->bytes;
         bool turned = access->plain && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
-        if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) || (l->indexed && access->along + 2u != l->rows) || bytes > room) continue;
+        if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) || (is_indexed(l) && access->along + 2u != l->rows) || bytes > room) continue;
         along = access->along;
         tiled |= 1u << i;
         room -= bytes;
@@ -276,7 +314,7 @@ static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
     uint32_t n = 0;
     lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols), .vector = CPU_CONTIGUOUS};
-    if (l->indexed) c.rows = l->rows, c.cols = l->cols;
+    if (is_indexed(l)) c.rows = l->rows, c.cols = l->cols;
     if (type == LF_DEVICE_CPU || !l->cols || l->single) {
         if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
         if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
@@ -288,7 +326,7 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
             plan.columns = columns[i];
             plan.cls = c;
             plan.cls.vector = (uint8_t)lf_launch_lanes(l);
-            choose_shape(l, NULL, &plan, true, 0);
+            choose_shape(l, NULL, NULL, &plan, true, 0);
             out[n++] = plan.cls;
         }
         c.vector = (uint8_t)lf_launch_lanes(l);

@@ -12,12 +12,15 @@ typedef struct lf_launch_plan {
     uint64_t items;            // rows (pointwise: elements)
     uint64_t columns;          // a row; 1 for pointwise
     uint64_t cells;            // SPLIT: rows times chunks; TILE: tiles; else 0
+    bool shared_out;           // each block takes a run of cells: as many blocks as are resident at once are enough
 } lf_launch_plan;
 
 // Reads the launch's argument block in `slots`, writes the block to launch with to `args` (n_args words). False: there is nothing
 // to do (an empty iteration space).
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
                          lf_launch_plan *out_plan);
+// How many blocks of this size run at once; 0: not known.
+uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resources *resources, uint32_t block);
 // The class that is right for every shape and stride: what to compile when nothing else is known.
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type);
 // Classes that contiguous tensors get, best first; returns how many were written (at most LF_MAX_CLASSES).

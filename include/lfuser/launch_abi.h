@@ -79,7 +79,7 @@ typedef struct lfuser_abi_launch {
     uint32_t args_slot;       // argument block: a range of slots
     uint32_t n_args;
     uint8_t rows, cols;       // axes
-    bool indexed;             // the kernel looks at indices: axes must not be merged or reordered
+    uint8_t merge_rows, merge_cols;   // so many leading row and column axes may be merged; the kernel looks at indices along others
     bool single;              // a thread takes one element at a time (scans, sort, scatter)
     bool reduces;             // one pass of reductions over the columns, and nothing written a column
     uint16_t weight;          // about how many instructions an element takes

@@ -191,22 +191,32 @@ static lf_status take_ptx(lfuser_context *c, const lf_loaded_request *r, lf_load
     return NULL;
 }
 
-// By the driver's linker, so that the result can be stored; where that is not to be had, by its loader.
-static lf_status load_ptx(lfuser_context *c, const lf_loaded_request *r, lf_loaded *code, lf_cache_key key) {
-    const lf_object *o = &code->object;
+// What later processes load: the driver's linker hands its result out, as the loader does not. It is kept if it is as good.
+static void store_linked(lfuser_context *c, const lf_loaded_request *r, const lf_loaded *code, lf_cache_key key, lf_image image) {
+    enum { UNIT = 8 };
     lf_device *device = r->device->device;
+    const lf_kernel_resources *own = &code->kernel->resources;
     void *cubin = NULL;
     size_t size = 0;
+    lf_kernel *linked = NULL;
+    image.registers = (own->registers + UNIT - 1) / UNIT * UNIT;
+    lf_status s = device->ops->image_link(device, &image, &cubin, &size);
+    if (!s) s = load_image(r, LF_IMAGE_CUBIN, &code->object, cubin, size, &linked);
+    if (!s && linked->resources.local_bytes <= own->local_bytes) store(c, key, STORED_CUBIN, &code->object, cubin, size);
+    if (linked) device->ops->kernel_destroy(linked);
+    lf_free(device->allocator, cubin);
+    if (!s) return;
+    lf_log_write(&c->log, LF_LOG_INFO, "kernel %s: not linked: %s", image.entry, lf_status_message(s));
+    lf_status_destroy(s);
+}
+
+static lf_status load_ptx(lfuser_context *c, const lf_loaded_request *r, lf_loaded *code, lf_cache_key key) {
+    const lf_object *o = &code->object;
     lf_image image = {
         .kind = LF_IMAGE_PTX, .entry = o->entry, .data = o->text, .size = o->text_size + 1, .shared_bytes = o->shared_bytes};
-    lf_status s = device->ops->image_link(device, &image, &cubin, &size);
-    if (!s) s = load_image(r, LF_IMAGE_CUBIN, o, cubin, size, &code->kernel);
-    if (!s) store(c, key, STORED_CUBIN, o, cubin, size);
-    lf_free(device->allocator, cubin);
-    if (!s) return NULL;
-    lf_log_write(&c->log, LF_LOG_INFO, "kernel %s: not linked but loaded: %s", o->entry, lf_status_message(s));
-    lf_status_destroy(s);
-    return load_image(r, LF_IMAGE_PTX, o, o->text, o->text_size, &code->kernel);
+    LF_TRY(r->device->device->ops->kernel_load(r->device->device, &image, &code->kernel));
+    if (lf_cache_directory(c->code.cache)) store_linked(c, r, code, key, image);
+    return NULL;
 }
 
 static lf_status make_gpu(lfuser_context *c, const lf_loaded_request *r, lf_loaded *code, bool *out_compiled) {

@@ -44,6 +44,10 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lf_object *object = &planned->variant->code->object;
     uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
+    if (planned->plan.shared_out && planned->plan.cells) {  // no more blocks than are resident at once
+        uint64_t most = lf_resident_blocks(&r->device->info, &planned->variant->kernel->resources, object->block);
+        if (most && grid > most) grid = most;
+    }
     lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
                         .args_in_memory = l->n_args * 8u > 4000, .items = items,
                         .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),

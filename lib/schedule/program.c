@@ -283,9 +283,20 @@ static bool is_plain(const lf_loop *loop, uint32_t access) {
     return true;
 }
 
+// Axes before the first that the kernel looks at, of n from `first`. Scans and their like look at all.
+static uint8_t mergeable_axes(const lf_loop *loop, unsigned first, unsigned n) {
+    unsigned free = loop->form == LF_LOOP_PLAIN ? n : 0;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) {
+        const lf_stmt *s = &loop->stmts[i];
+        if (s->kind == LF_STMT_INDEX && s->number >= first && s->number - first < free) free = s->number - first;
+    }
+    return (uint8_t)free;
+}
+
 static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
-                                .rows = loop->rows, .cols = loop->cols, .indexed = loop->indexed || loop->form != LF_LOOP_PLAIN,
+                                .rows = loop->rows, .cols = loop->cols, .merge_rows = mergeable_axes(loop, 0, loop->rows),
+                                .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
                                 .single = loop->form != LF_LOOP_PLAIN, .weight = loop->weight, .kept = loop->kept, .reductions = loop->reductions,
                                 .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name};
     uint32_t axes = loop->rows + loop->cols;

@@ -44,12 +44,14 @@ static lf_status attribute(lf_cuda_device *d, CUdevice_attribute which, int *out
 
 static lf_status describe(lf_cuda_device *d) {
     lf_device_info *info = &d->base.info;
-    int major, minor, processors, block, shared, version = 0, pools;
+    int major, minor, processors, threads, registers, block, shared, version = 0, pools;
     char name[96] = "";
     size_t bytes = 0;
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors));
+    LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads));
+    LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, &registers));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &block));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     if (!shared) LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &shared));
@@ -62,6 +64,8 @@ static lf_status describe(lf_cuda_device *d) {
     snprintf(info->target, sizeof info->target, "cuda:sm_%d%d", major, minor);
     snprintf(info->description, sizeof info->description, "%s, %zu MiB", name, bytes >> 20);
     info->processors = (uint32_t)processors;
+    info->threads_a_processor = (uint32_t)threads;
+    info->registers_a_processor = (uint32_t)registers;
     info->max_block = (uint32_t)block;
     info->max_shared = (uint32_t)shared;
     info->driver_version = (uint32_t)version;

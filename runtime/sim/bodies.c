@@ -258,13 +258,19 @@ FUNCTION(sqrt, sqrtf(x))
 FUNCTION(div, x / real(in[1]))
 
 // To nearest, ties to even; every NaN becomes the same one.
+static uint32_t bf16_of(uint64_t word) {
+    uint32_t bits = (uint32_t)word;
+    return isnan(real(word)) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16 & 0xffff;
+}
+
 BODY(float_to_bf16) {
     UNUSED;
-    uint32_t bits = (uint32_t)in[0];
-    if (isnan(real(in[0])))
-        out[0] = 0x7fff;
-    else
-        out[0] = (bits + 0x7fff + (bits >> 16 & 1)) >> 16 & 0xffff;
+    out[0] = bf16_of(in[0]);
+}
+
+BODY(floats_to_bf16x2) {
+    UNUSED;
+    out[0] = bf16_of(in[0]) << 16 | bf16_of(in[1]);
 }
 
 BODY(saturate_u64_to_u32) {

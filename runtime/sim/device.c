@@ -607,6 +607,8 @@ static const lf_device_ops sim_ops = {
 static const lf_device_info like_h200 = {.target = "sim",
                                          .description = "simulated GPU (the kernels for sm_90, on the CPU, checked)",
                                          .processors = 132,
+                                         .threads_a_processor = 2048,
+                                         .registers_a_processor = 65536,
                                          .max_block = LF_SIM_MAX_BLOCK,
                                          .max_shared = LF_SIM_MAX_SHARED};
 

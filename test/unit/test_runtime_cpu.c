@@ -432,7 +432,7 @@ static void release_code(void *arg) {
 START_TEST(code_is_released_after_the_last_launch) {
     lf_kernel *k, *none;
     static gate g = GATE;
-    lf_image image = {LF_IMAGE_NATIVE, "k", NULL, 0, (void *)step, 0, release_code, &released};
+    lf_image image = {LF_IMAGE_NATIVE, "k", NULL, 0, (void *)step, 0, release_code, &released, 0};
     uint64_t x = 1;
     ok(ops->kernel_load(device, &image, &k));
     ok(ops->stream_callback(stream, wait_at, &g));

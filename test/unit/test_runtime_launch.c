@@ -17,7 +17,7 @@ static const lf_device gpu = {.type = LF_DEVICE_CUDA, .info = {.processors = 132
 
 static void kernel_init(kernel *k, uint8_t rank, const int64_t *extents) {
     memset(k, 0, sizeof *k);
-    k->launch = (lfuser_abi_launch){.rows = rank, .weight = 3, .accesses = k->accesses, .extents_word = MOST * (1u + rank)};
+    k->launch = (lfuser_abi_launch){.rows = rank, .merge_rows = rank, .weight = 3, .accesses = k->accesses, .extents_word = MOST * (1u + rank)};
     k->launch.n_args = k->launch.extents_word + rank;
     for (unsigned a = 0; a < rank; a++) k->slots[k->launch.extents_word + a] = (uint64_t)extents[a];
 }
@@ -138,7 +138,7 @@ START_TEST(the_other_axis_comes_before_the_innermost) {
     ck_assert_int_eq(stride(&k, 0, 0), 128);
     ck_assert_int_eq(stride(&k, 0, 2), 3 * 128);
     ck_assert_int_eq(stride(&k, 1, 1), 3 * 64);
-    k.launch.indexed = true; // indices are looked at: axes stay where they are
+    k.launch.merge_rows = 0; // indices are looked at: axes stay where they are
     plan(&k);
     expect_plain(&k, 1);
 }

@@ -61,15 +61,17 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     LLVMSetValueName2(k->v_args, "args", 4);
     k->b_entry = lf_block(k, "entry");
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);
-    // A statement differs between lanes when it depends on the innermost axis.
-    unsigned innermost = loop->cols ? loop->rows + loop->cols - 1u : loop->rows ? loop->rows - 1u : LF_MAX_AXES;
+    // A statement differs between lanes when it depends on the vector axis.
+    bool outer = k->cls.shape == LFUSER_ABI_OUTER;
+    unsigned innermost = loop->cols && !outer ? loop->rows + loop->cols - 1u : loop->rows ? loop->rows - 1u : LF_MAX_AXES;
+    k->vector_axis = innermost;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         for (unsigned n = 0; n < s->n_args; n++) k->varies[i] |= s->args[n] != LF_NO_STMT && k->varies[s->args[n]];
         if (s->guard != LF_NO_STMT) k->varies[i] |= k->varies[s->guard];
         if (s->kind == LF_STMT_INDEX && s->number == innermost) k->varies[i] = true;
         if (s->kind == LF_STMT_LOAD && innermost < LF_MAX_AXES && loop->accesses[s->number].strides[innermost]) k->varies[i] = true;
-        if (s->kind == LF_STMT_REDUCE) k->varies[i] = false;
+        if (s->kind == LF_STMT_REDUCE && !outer) k->varies[i] = false;
     }
     return NULL;
 }
@@ -168,10 +170,15 @@ static bool is_tiled(const lf_kernel *k, const lf_access *access) {
     return number < LFUSER_ABI_TILED_ACCESSES && k->cls.tiled >> number & 1;
 }
 
-// The innermost stride of a contiguous class is known while compiling.
-static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned axis, bool innermost) {
-    if (innermost && k->cls.vector > 1 && !is_tiled(k, access)) return lf_i64_const(k, access->strides[axis] != NULL);
-    return lf_word(k, access->word + 1 + axis);
+// The stride along the vector axis is known while compiling: NULL for 0.
+static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned axis) {
+    if (axis != k->vector_axis || k->cls.vector <= 1 || is_tiled(k, access)) return lf_word(k, access->word + 1 + axis);
+    return access->strides[axis] ? lf_i64_const(k, 1) : NULL;
+}
+
+static LLVMValueRef step_along(lf_kernel *k, const lf_access *access, LLVMValueRef v_pointer, unsigned axis, LLVMValueRef v_index) {
+    LLVMValueRef v_stride = stride_of(k, access, axis);
+    return v_stride ? advance(k, access, v_pointer, scaled(k, v_index, v_stride)) : v_pointer;
 }
 
 // The address of an access for the current row, its columns aside. Done once a row, in the row's block.
@@ -182,11 +189,7 @@ void lf_kernel_begin_row(lf_kernel *k) {
     for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
         const lf_access *access = &k->loop->accesses[i];
         LLVMValueRef v = LLVMBuildIntToPtr(b, lf_word(k, access->word), k->l_pointer, "");
-        for (unsigned r = 0; r < k->rows; r++) {
-            bool innermost = !k->loop->cols && r + 1 == k->rows;
-            if (innermost && k->cls.vector > 1 && !access->strides[row_axis(k, r)]) continue;
-            v = advance(k, access, v, scaled(k, k->at->v_row[r], stride_of(k, access, row_axis(k, r), innermost)));
-        }
+        for (unsigned r = 0; r < k->rows; r++) v = step_along(k, access, v, row_axis(k, r), k->at->v_row[r]);
         k->at->v_row_base[i] = v;
     }
 }
@@ -213,7 +216,8 @@ void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access) {
 }
 
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load) {
-    if (!k->gpu || access->written || k->loads_stay) return;
+    // Loads of later passes would be moved before the first, and take its registers: measured, a third of layer_norm's speed.
+    if (!k->gpu || access->written || k->loads_stay || k->loop->passes > 1) return;
     LLVMContextRef c = k->e->context;
     LLVMSetMetadata(v_load, LLVMGetMDKindIDInContext(c, "invariant.load", 14), LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
 }
@@ -221,17 +225,11 @@ void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_loa
 static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, unsigned lane, bool whole_vector) {
     const lf_access *access = &k->loop->accesses[number];
     LLVMValueRef v = (k->loop->cols ? &k->copies[0] : k->at)->v_row_base[number];
-    for (unsigned c = 0; c < k->cols && !access->row; c++) {
-        bool innermost = c + 1 == k->cols;
-        unsigned axis = column_axis(k, c);
-        if (innermost && k->cls.vector > 1 && !access->strides[axis]) continue;
-        v = advance(k, access, v, scaled(k, k->at->v_column[c], stride_of(k, access, axis, innermost)));
-    }
+    for (unsigned c = 0; c < k->cols && !access->row; c++) v = step_along(k, access, v, column_axis(k, c), k->at->v_column[c]);
     uint32_t term_word = access->word + 1u + k->loop->rows + k->loop->cols;
     for (unsigned t = 0; s->kind == LF_STMT_LOAD && t < access->n_terms; t++)
         v = advance(k, access, v, LLVMBuildMul(k->e->builder, lf_reg(k, s->args[t], lane).re, lf_word(k, term_word + t), ""));
-    unsigned innermost = k->loop->cols ? k->loop->rows + k->loop->cols - 1u : k->loop->rows - 1u;
-    if (lane && !whole_vector && (k->loop->rows || k->loop->cols) && access->strides[innermost])
+    if (lane && !whole_vector && k->vector_axis < LF_MAX_AXES && access->strides[k->vector_axis])
         v = advance(k, access, v, lf_i64_const(k, lane));
     return v;
 }
@@ -251,48 +249,82 @@ static void mark_new(lf_kernel *k, const lf_access *access, LLVMValueRef v_befor
 
 static bool is_whole_vector(const lf_kernel *k, const lf_stmt *s) {
     if (k->lanes == 1 || k->loop->accesses[s->number].n_terms) return false;
-    if (s->kind == LF_STMT_STORE) return s->guard == LF_NO_STMT;
-    unsigned axes = k->loop->rows + k->loop->cols;
-    return axes && k->loop->accesses[s->number].strides[axes - 1];
+    if (s->kind == LF_STMT_STORE && s->guard != LF_NO_STMT) return false;
+    return k->loop->accesses[s->number].strides[k->vector_axis];
 }
 
-// All lanes of a contiguous access by one instruction.
-static void load_vector(lf_kernel *k, lf_stmt_id id) {
-    const lf_stmt *s = &k->loop->stmts[id];
-    const lf_access *access = &k->loop->accesses[s->number];
+// ---- all lanes of a contiguous access by one instruction ---------------------------------------------------------------------------
+
+// Elements of two bytes go through memory in pairs, as 32-bit words: taking a word apart is one instruction a lane, or none.
+static bool is_paired(const lf_kernel *k, const lf_stmt *s) { return lf_dtype_bytes(s->dtype) == 2 && k->lanes % 2 == 0; }
+
+static LLVMTypeRef part_type(lf_kernel *k, const lf_stmt *s) {
+    if (is_paired(k, s)) return k->l_i32;
+    return lf_is_complex(s->dtype) ? lf_register_type(k->e, s->dtype) : lf_memory_type(k->e, s->dtype);
+}
+
+static LLVMTypeRef vector_type(lf_kernel *k, const lf_stmt *s) {
+    unsigned parts = is_paired(k, s) ? k->lanes / 2 : lf_is_complex(s->dtype) ? 2 * k->lanes : k->lanes;
+    return LLVMVectorType(part_type(k, s), parts);
+}
+
+static LLVMValueRef part_of(lf_kernel *k, LLVMValueRef v_vector, unsigned part) {
+    return LLVMBuildExtractElement(k->e->builder, v_vector, LLVMConstInt(k->l_i32, part, false), "");
+}
+
+static void take_apart(lf_kernel *k, const lf_stmt *s, LLVMValueRef v_vector, lf_register *out) {
     LLVMBuilderRef b = k->e->builder;
-    bool complex = lf_is_complex(s->dtype);
-    LLVMTypeRef l_part = complex ? lf_register_type(k->e, s->dtype) : element_type(k, access);
-    unsigned parts = complex ? 2 * k->lanes : k->lanes;
-    LLVMValueRef v = LLVMBuildLoad2(b, LLVMVectorType(l_part, parts), address_of(k, s->number, s, 0, true), "vector");
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        lf_register *r = &out[lane];
+        *r = (lf_register){NULL, NULL};
+        if (is_paired(k, s)) {
+            LLVMValueRef v_word = part_of(k, v_vector, lane / 2);
+            if (lane % 2) v_word = LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, 16, false), "");
+            r->re = LLVMBuildTrunc(b, v_word, LLVMInt16TypeInContext(k->e->context), "");
+        } else if (lf_is_complex(s->dtype)) {
+            *r = (lf_register){part_of(k, v_vector, 2 * lane), part_of(k, v_vector, 2 * lane + 1)};
+        } else {
+            r->re = part_of(k, v_vector, lane);
+            if (s->dtype == LF_BOOL) r->re = LLVMBuildICmp(b, LLVMIntNE, r->re, LLVMConstNull(part_type(k, s)), "");
+        }
+    }
+}
+
+static LLVMValueRef with_part(lf_kernel *k, LLVMValueRef v_vector, unsigned part, LLVMValueRef v) {
+    return LLVMBuildInsertElement(k->e->builder, v_vector, v, LLVMConstInt(k->l_i32, part, false), "");
+}
+
+static LLVMValueRef put_together(lf_kernel *k, const lf_stmt *s, const lf_register *lanes) {
+    LLVMValueRef v = LLVMGetUndef(vector_type(k, s));
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        lf_register r = lanes[lane];
+        if (is_paired(k, s)) {
+            if (lane % 2) v = with_part(k, v, lane / 2, lf_emit_pack_halves(k->e, lanes[lane - 1].re, r.re));
+        } else if (lf_is_complex(s->dtype)) {
+            v = with_part(k, with_part(k, v, 2 * lane, r.re), 2 * lane + 1, r.im);
+        } else {
+            if (s->dtype == LF_BOOL) r.re = LLVMBuildZExt(k->e->builder, r.re, part_type(k, s), "");
+            v = with_part(k, v, lane, r.re);
+        }
+    }
+    return v;
+}
+
+static LLVMValueRef load_vector(lf_kernel *k, const lf_stmt *s) {
+    LLVMValueRef v = LLVMBuildLoad2(k->e->builder, vector_type(k, s), address_of(k, s->number, s, 0, true), "vector");
     LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
-    lf_mark_invariant(k, access, v);
-    for (unsigned lane = 0; lane < k->lanes; lane++) {
-        lf_register *r = &registers_of(k, id)[lane];
-        unsigned first = complex ? 2 * lane : lane;
-        r->re = LLVMBuildExtractElement(b, v, LLVMConstInt(k->l_i32, first, false), "");
-        if (complex) r->im = LLVMBuildExtractElement(b, v, LLVMConstInt(k->l_i32, first + 1, false), "");
-        if (s->dtype == LF_BOOL) r->re = LLVMBuildICmp(b, LLVMIntNE, r->re, LLVMConstNull(l_part), "");
-    }
+    lf_mark_invariant(k, &k->loop->accesses[s->number], v);
+    return v;
 }
 
-static void store_vector(lf_kernel *k, lf_stmt_id id) {
-    const lf_stmt *s = &k->loop->stmts[id];
-    const lf_access *access = &k->loop->accesses[s->number];
-    LLVMBuilderRef b = k->e->builder;
-    bool complex = lf_is_complex(s->dtype);
-    LLVMTypeRef l_part = complex ? lf_register_type(k->e, s->dtype) : element_type(k, access);
-    unsigned parts = complex ? 2 * k->lanes : k->lanes;
-    LLVMValueRef v = LLVMGetUndef(LLVMVectorType(l_part, parts));
-    for (unsigned lane = 0; lane < k->lanes; lane++) {
-        lf_register r = lf_reg(k, s->args[0], lane);
-        if (s->dtype == LF_BOOL) r.re = LLVMBuildZExt(b, r.re, l_part, "");
-        unsigned first = complex ? 2 * lane : lane;
-        v = LLVMBuildInsertElement(b, v, r.re, LLVMConstInt(k->l_i32, first, false), "");
-        if (complex) v = LLVMBuildInsertElement(b, v, r.im, LLVMConstInt(k->l_i32, first + 1, false), "");
-    }
-    LLVMSetAlignment(LLVMBuildStore(b, v, address_of(k, s->number, s, 0, true)), k->lanes * lf_dtype_bytes(s->dtype));
+static void store_vector(lf_kernel *k, const lf_stmt *s) {
+    lf_register lanes[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane++) lanes[lane] = lf_reg(k, s->args[0], lane);
+    LLVMValueRef v_store = LLVMBuildStore(k->e->builder, put_together(k, s, lanes), address_of(k, s->number, s, 0, true));
+    LLVMSetAlignment(v_store, k->lanes * lf_dtype_bytes(s->dtype));
 }
+
+// ---- guarded loads -------------------------------------------------------------------------------------------------------------------
 
 typedef struct guarded {
     LLVMBasicBlockRef b_before, b_done;
@@ -315,12 +347,11 @@ static LLVMValueRef join(lf_kernel *k, LLVMBasicBlockRef *from, LLVMValueRef v_v
     return v;
 }
 
-static void guarded_end(lf_kernel *k, guarded *g, unsigned n, lf_register *values, const lf_register *otherwise) {
+static lf_register guarded_end(lf_kernel *k, guarded *g, lf_register value, lf_register otherwise) {
     LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(k->e->builder), g->b_before};
     LLVMBuildBr(k->e->builder, g->b_done);
     LLVMPositionBuilderAtEnd(k->e->builder, g->b_done);
-    for (unsigned i = 0; i < n; i++)
-        values[i] = (lf_register){join(k, from, values[i].re, otherwise[i].re), join(k, from, values[i].im, otherwise[i].im)};
+    return (lf_register){join(k, from, value.re, otherwise.re), join(k, from, value.im, otherwise.im)};
 }
 
 static lf_register zero_of(lf_kernel *k, lf_dtype d) {
@@ -329,38 +360,64 @@ static lf_register zero_of(lf_kernel *k, lf_dtype d) {
 }
 
 static lf_register load_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
-    guarded g;
+    guarded g = {NULL, NULL};
     if (s->guard != LF_NO_STMT) guarded_begin(k, &g, lf_reg(k, s->guard, lane).re);
     LLVMValueRef v_address = address_of(k, s->number, s, lane, false);
     LLVMBasicBlockRef b_here = LLVMGetInsertBlock(k->e->builder);
     LLVMValueRef v_last = LLVMGetLastInstruction(b_here);
     lf_register r = lf_emit_load(k->e, s->dtype, v_address);
     mark_new(k, &k->loop->accesses[s->number], v_last, b_here);
-    lf_register zero = zero_of(k, s->dtype);
-    if (s->guard != LF_NO_STMT) guarded_end(k, &g, 1, &r, &zero);
-    return r;
+    return s->guard != LF_NO_STMT ? guarded_end(k, &g, r, zero_of(k, s->dtype)) : r;
 }
 
-// Mostly all lanes are on one side of a guard: one vector load, or none. Where they are not, lane by lane.
-static void load_guarded_vector(lf_kernel *k, lf_stmt_id id) {
+// i64 that goes up or down by the same amount from lane to lane.
+static bool is_affine(const lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    if (!k->varies[id] || s->kind == LF_STMT_INDEX) return true;
+    bool sum = s->kind == LF_STMT_SIMPLE && s->compute == LF_I64 && (s->code == LF_OP_ADD || s->code == LF_OP_SUB);
+    return sum && is_affine(k, s->args[0]) && is_affine(k, s->args[1]);
+}
+
+static bool is_bound(const lf_kernel *k, const lf_stmt *s) {
+    return s->kind == LF_STMT_SIMPLE && s->compute == LF_I64 && s->code >= LF_OP_LT && s->code <= LF_OP_GE && is_affine(k, s->args[0]) && is_affine(k, s->args[1]);
+}
+
+// True for neighbouring lanes only, as the conditions are that tell the parts of a cat or the inside of a pad.
+static bool is_convex(const lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    if (!k->varies[id] || is_bound(k, s)) return true;
+    return s->kind == LF_STMT_SIMPLE && s->code == LF_OP_AND && s->dtype == LF_BOOL && is_convex(k, s->args[0]) && is_convex(k, s->args[1]);
+}
+
+// False: the convex condition holds in no lane. True: it may hold in some.
+static LLVMValueRef may_hold(lf_kernel *k, lf_stmt_id id) {
     const lf_stmt *s = &k->loop->stmts[id];
     LLVMBuilderRef b = k->e->builder;
-    lf_register *values = registers_of(k, id), other[LF_MAX_LANES];
-    for (unsigned lane = 0; lane < k->lanes; lane++) other[lane] = zero_of(k, s->dtype);
+    if (!k->varies[id]) return lf_reg(k, id, 0).re;
+    if (is_bound(k, s)) return LLVMBuildOr(b, lf_reg(k, id, 0).re, lf_reg(k, id, k->lanes - 1).re, "");
+    return LLVMBuildAnd(b, may_hold(k, s->args[0]), may_hold(k, s->args[1]), "");
+}
+
+// Mostly all lanes are on one side of a guard: one vector load, or none. Where they are not, lane by lane. What meets behind the
+// conditions is the vector, not its lanes, which would have to wait for it.
+static LLVMValueRef load_guarded_vector(lf_kernel *k, const lf_stmt *s) {
+    LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_all = lf_reg(k, s->guard, 0).re, v_any = v_all;
-    for (unsigned lane = 1; lane < k->lanes && k->varies[s->guard]; lane++) {
+    bool convex = is_convex(k, s->guard);
+    for (unsigned lane = convex ? k->lanes - 1 : 1; lane < k->lanes && k->varies[s->guard]; lane++) {
         v_all = LLVMBuildAnd(b, v_all, lf_reg(k, s->guard, lane).re, "");
-        v_any = LLVMBuildOr(b, v_any, lf_reg(k, s->guard, lane).re, "");
+        v_any = convex ? may_hold(k, s->guard) : LLVMBuildOr(b, v_any, lf_reg(k, s->guard, lane).re, "");
     }
     guarded all, some;
     guarded_begin(k, &all, v_all);
-    load_vector(k, id);
-    guarded_end(k, &all, k->lanes, values, other);
-    if (!k->varies[s->guard]) return;
-    memcpy(other, values, k->lanes * sizeof *other);
+    lf_register whole = {load_vector(k, s), NULL}, none = {LLVMConstNull(vector_type(k, s)), NULL};
+    whole = guarded_end(k, &all, whole, none);
+    if (!k->varies[s->guard]) return whole.re;
     guarded_begin(k, &some, LLVMBuildAnd(b, v_any, LLVMBuildNot(b, v_all, ""), "apart"));
-    for (unsigned lane = 0; lane < k->lanes; lane++) values[lane] = load_lane(k, s, lane);
-    guarded_end(k, &some, k->lanes, values, other);
+    lf_register lanes[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane++) lanes[lane] = load_lane(k, s, lane);
+    lf_register apart = {put_together(k, s, lanes), NULL};
+    return guarded_end(k, &some, apart, whole).re;
 }
 
 static void store_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
@@ -388,9 +445,10 @@ static lf_register scalar_argument(lf_kernel *k, const lf_stmt *s) {
 }
 
 static lf_register index_of(lf_kernel *k, const lf_stmt *s, unsigned lane) {
-    // A kernel that looks at indices is never merged: walked axes and its axes are the same.
+    // The axes that a kernel looks at are never merged, and those before them are merged away from the front.
     const lf_copy *rows = k->loop->cols ? &k->copies[0] : k->at;
-    LLVMValueRef v = s->number < k->loop->rows ? rows->v_row[s->number] : k->at->v_column[s->number - k->loop->rows];
+    bool row = s->number < k->loop->rows;
+    LLVMValueRef v = row ? rows->v_row[s->number - row_axis(k, 0)] : k->at->v_column[s->number - column_axis(k, 0)];
     return (lf_register){lane ? LLVMBuildAdd(k->e->builder, v, lf_i64_const(k, lane), "") : v, NULL};
 }
 
@@ -445,14 +503,27 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     return (lf_register){NULL, NULL};
 }
 
+// One Philox block serves four lanes.
+static bool draw_lanes(lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    if (s->kind != LF_STMT_RANDOM || !k->varies[id] || !lf_random_shares(k, s)) return false;
+    for (unsigned i = 0; i + 1 < LF_RANDOM_ARGS; i++)
+        if (k->varies[s->args[i]]) return false;
+    lf_register args[LF_MAX_LANES][LF_RANDOM_ARGS];
+    for (unsigned lane = 0; lane < k->lanes; lane++)
+        for (unsigned i = 0; i < LF_RANDOM_ARGS; i++) args[lane][i] = lf_reg(k, s->args[i], lane);
+    lf_emit_random_lanes(k, s, args, registers_of(k, id));
+    return true;
+}
+
 static void emit_one(lf_kernel *k, lf_stmt_id id) {
     const lf_stmt *s = &k->loop->stmts[id];
     bool memory = s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE;
     *ready_of(k, id) = true;
-    if (memory && is_whole_vector(k, s) && !k->loop->accesses[s->number].row == !!k->loop->cols) {
-        if (s->kind == LF_STMT_STORE) store_vector(k, id);
-        else if (s->guard == LF_NO_STMT) load_vector(k, id);
-        else load_guarded_vector(k, id);
+    if (draw_lanes(k, id)) return;
+    if (memory && is_whole_vector(k, s)) {
+        if (s->kind == LF_STMT_STORE) store_vector(k, s);
+        else take_apart(k, s, s->guard == LF_NO_STMT ? load_vector(k, s) : load_guarded_vector(k, s), registers_of(k, id));
         return;
     }
     if (s->kind == LF_STMT_ELEM && k->varies[id]) {
@@ -461,7 +532,7 @@ static void emit_one(lf_kernel *k, lf_stmt_id id) {
         lf_emit_elem_lanes(k->e, s->op, args, k->lanes, registers_of(k, id));
         return;
     }
-    bool each = k->varies[id] || (s->kind == LF_STMT_STORE && (s->column || !k->loop->cols));
+    bool each = k->varies[id] || (k->lanes > 1 && s->kind == LF_STMT_STORE && k->loop->accesses[s->number].strides[k->vector_axis]);
     for (unsigned lane = 0; lane < (each ? k->lanes : 1u); lane++)
         registers_of(k, id)[lane] = emit_lane(k, s, lane);
 }
@@ -543,25 +614,39 @@ void lf_emit_effect_operands(lf_kernel *k, unsigned pass) {
     }
 }
 
-void lf_emit_loads(lf_kernel *k, unsigned n_copies, unsigned pass) {
-    bool *needed = no_statements(k, 0), *wanted = no_statements(k, 1);
+// Marks what a pass needs and has not got yet.
+static void mark_pass(lf_kernel *k, unsigned pass, bool *needed) {
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
         const lf_stmt *s = &k->loop->stmts[i];
         needed[i] = is_effect_of(k, i, pass) || (s->kind == LF_STMT_REDUCE && s->level == pass + 1);
     }
-    lf_kernel_use_copy(k, 0);
     mark_operands(k, needed);
+}
+
+void lf_emit_loads(lf_kernel *k, const unsigned *copies, unsigned n_copies, unsigned pass) {
+    bool *needed = no_statements(k, 0), *wanted = no_statements(k, 1);
+    lf_kernel_use_copy(k, copies ? copies[0] : 0);
+    mark_pass(k, pass, needed);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) wanted[i] = needed[i] && k->loop->stmts[i].kind == LF_STMT_LOAD;
     mark_operands(k, wanted);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
         for (unsigned c = 0; wanted[i] && c < n_copies; c++) {
-            lf_kernel_use_copy(k, c);
+            lf_kernel_use_copy(k, copies ? copies[c] : c);
             if (!*ready_of(k, i)) emit_one(k, i);
         }
     lf_kernel_use_copy(k, 0);
 }
 
-void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p) {
-    registers_of(k, id)[0] = lf_reduced(k, &k->loop->stmts[id], p);
+unsigned lf_loaded_registers(lf_kernel *k, unsigned pass) {
+    bool *needed = no_statements(k, 0);
+    unsigned bytes = 0;
+    mark_pass(k, pass, needed);
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+        if (needed[i] && !*ready_of(k, i) && k->loop->stmts[i].kind == LF_STMT_LOAD) bytes += k->lanes * lf_dtype_bytes(k->loop->stmts[i].dtype);
+    return (bytes + 3) / 4;
+}
+
+void lf_set_reduced(lf_kernel *k, lf_stmt_id id, unsigned lane, lf_partial p) {
+    registers_of(k, id)[lane] = lf_reduced(k, &k->loop->stmts[id], p);
     *ready_of(k, id) = true;
 }

@@ -278,7 +278,7 @@ static lf_status emit_reducing_pass(lf_kernel *k, unsigned pass, const lf_stmt_i
     }
     lf_partial out[MAX_REDUCTIONS];
     lf_stream_chunks(k, ids, n, c->v_columns, emit_chunk, c, out);
-    for (unsigned i = 0; i < n; i++) lf_set_reduced(k, ids[i], out[i]);
+    for (unsigned i = 0; i < n; i++) lf_set_reduced(k, ids[i], 0, out[i]);
     lf_free(k->l->allocator, c);
     return NULL;
 }

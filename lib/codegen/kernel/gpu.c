@@ -30,7 +30,7 @@ LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
 
 // How many vectors a thread takes, a block's width apart, so that their loads are under way together.
 static unsigned pointwise_vectors(const lf_kernel *k) {
-    if (!k->rows || k->loop->form != LF_LOOP_PLAIN) return 1;
+    if (!k->rows || k->loop->indexed) return 1;
     return k->loop->weight * k->lanes * 2 <= LF_UNROLLED_WEIGHT / 2 ? 2 : 1;
 }
 
@@ -55,7 +55,7 @@ static void emit_pointwise(lf_kernel *k, lf_object *out) {
         lf_split_index(k, v_there, k->rows, lf_row_extent, k->at->v_row);
         lf_kernel_begin_row(k);
     }
-    lf_emit_loads(k, vectors, 0);
+    lf_emit_loads(k, NULL, vectors, 0);
     for (unsigned c = 0; c < vectors; c++) {
         lf_kernel_use_copy(k, c);
         lf_emit_effect_operands(k, 0);
@@ -104,6 +104,16 @@ static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
     return NULL;
 }
 
+// Registers a thread may have, where the assembler's own choice was measured to be worse; 0: it is not. Rows that fill many registers
+// must leave room for four warps a scheduler; reductions need enough to have all their loads under way.
+static unsigned most_registers(const lf_kernel *k, unsigned block) {
+    enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112 };
+    if (k->cls.shape == LFUSER_ABI_OUTER) return block == OUTER_BLOCK ? OUTER : 0;
+    if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
+    if (k->loop->reduces) return REDUCING;
+    return block <= HELD_BLOCK && k->loop->kept * k->cls.spans * k->lanes >= FULL ? HELD : 0;
+}
+
 lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMContextRef c = k->e->context;
     // The argument block by value, or its address in memory when it exceeds the parameter space.
@@ -130,5 +140,9 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     char text[16];
     snprintf(text, sizeof text, "%u", out->block);
     LLVMAddTargetDependentFunctionAttr(k->v_function, "nvvm.maxntid", text);
+    unsigned registers = most_registers(k, out->block);
+    if (!registers) return NULL;
+    snprintf(text, sizeof text, "%u", registers);
+    LLVMAddTargetDependentFunctionAttr(k->v_function, "nvvm.maxnreg", text);
     return NULL;
 }

@@ -27,6 +27,7 @@ typedef struct gpu {
     // Shared memory: a slot a warp (or warp and chunk) and reduction, in two buffers that passes use in turn.
     LLVMValueRef v_shared;
     unsigned slots, most, buffer;
+    LLVMValueRef v_buffer;      // not NULL: which buffer, decided at run time
     lf_partials *from;          // not NULL: what is reduced are partial results in memory, not columns
 } gpu;
 
@@ -43,6 +44,7 @@ lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p); 
 void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);                     // the first lane of a warp stores
 void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out);                   // after a barrier; v_count NULL: all slots
 void lf_gpu_exchange(gpu *g, lf_partial *p);                                             // over the warps of the block, slots used before
+lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all, unsigned n);   // n a power of two; overwrites all
 // gpu_chunk.c
 bool lf_gpu_unrolls(const gpu *g);
 // The columns of a chunk of which v_first is the first: what they add up to in the thread's warp, and the effects of the pass.

@@ -3,7 +3,7 @@
 // needed; else they are a loop.
 #include "codegen/kernel/gpu.h"
 
-enum { UNROLLED_REDUCTIONS = 8 };
+enum { UNROLLED_REDUCTIONS = 8, AHEAD_REGISTERS = 8 };
 
 static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP; }
 
@@ -11,13 +11,7 @@ static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->
 
 bool lf_gpu_unrolls(const gpu *g) {
     const lf_kernel *k = g->k;
-    return !g->from && k->loop->reductions <= UNROLLED_REDUCTIONS && k->loop->weight * k->lanes * g->spans <= LF_UNROLLED_WEIGHT;
-}
-
-static lf_partial fold_lanes(lf_kernel *k, const lf_stmt *s, lf_partial *lanes) {
-    for (unsigned width = k->lanes; width > 1; width /= 2)
-        for (unsigned lane = 0; lane < width / 2; lane++) lanes[lane] = lf_combine(k, s, lanes[2 * lane], lanes[2 * lane + 1]);
-    return lanes[0];
+    return k->loop->reductions <= UNROLLED_REDUCTIONS && (g->from || k->loop->weight * k->lanes * g->spans <= LF_UNROLLED_WEIGHT);
 }
 
 // ---- spans side by side ------------------------------------------------------------------------------------------------------------
@@ -36,23 +30,54 @@ static void place_spans(gpu *g, LLVMValueRef v_first) {
     }
 }
 
-// Spans in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter: a sum waits at its level for its
-// partner, and few wait at a time.
-static void sum_spans(gpu *g, lf_partial *out) {
+// What is reduced: a statement's value, or a result that a chunk left in memory.
+static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
+    const lf_stmt *s = reduction(g, i);
+    LLVMValueRef v_position = lane ? LLVMBuildAdd(b, g->v_position[span], lf_i64_const(k, lane), "") : g->v_position[span];
+    if (!g->from) return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
+    LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
+    v_position = LLVMBuildSelect(b, v_there, v_position, lf_i64_const(k, 0), "");
+    return lf_partial_select(k, s, v_there, lf_partials_load(k, s, g->from[i], v_position, false), lf_neutral(k, s));
+}
+
+// Spans are visited in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter.
+static unsigned span_of(const gpu *g, unsigned step) {
+    unsigned span = 0;
+    for (unsigned bit = 1; bit < g->spans; bit *= 2) span = 2 * span + (step & bit ? 1 : 0);
+    return span;
+}
+
+// The loads of the next few spans. A first pass has all under way at once, since it waits for memory; later ones, which mostly find
+// what they read in a cache, only so many as leave room for what is kept.
+static void load_ahead(gpu *g, unsigned step) {
+    lf_kernel *k = g->k;
+    unsigned group = g->spans, copies[LF_MAX_COPIES];
+    if (g->resident && g->pass > 0) {
+        lf_kernel_use_copy(k, span_of(g, step));
+        unsigned loaded = lf_loaded_registers(k, g->pass);
+        while (group > 1 && group * loaded > AHEAD_REGISTERS) group /= 2;
+    }
+    if (step % group) return;
+    for (unsigned i = 0; i < group; i++) copies[i] = span_of(g, step + i);
+    lf_emit_loads(k, copies, group, g->pass);
+}
+
+// A sum waits at its level for its partner, and few wait at a time.
+static void sum_spans(gpu *g, lf_partial *out) {
+    lf_kernel *k = g->k;
     enum { LEVELS = 4 };
     lf_partial waiting[LEVELS][UNROLLED_REDUCTIONS][LF_MAX_LANES];
     for (unsigned step = 0; step < g->spans; step++) {
-        unsigned j = 0;
-        for (unsigned bit = 1; bit < g->spans; bit *= 2) j = 2 * j + (step & bit ? 1 : 0);
-        lf_kernel_use_copy(k, j);
+        unsigned span = span_of(g, step);
+        if (!g->from) load_ahead(g, step);
+        lf_kernel_use_copy(k, span);
         for (unsigned i = 0; i < g->n; i++) {
             const lf_stmt *s = reduction(g, i);
-            lf_emit_statement(k, s->args[0]);
+            if (!g->from) lf_emit_statement(k, s->args[0]);
             for (unsigned lane = 0; lane < k->lanes; lane++) {
-                LLVMValueRef v_position = lf_has_position(s) ? LLVMBuildAdd(b, g->v_position[j], lf_i64_const(k, lane), "") : NULL;
-                lf_partial x = lf_partial_select(k, s, g->v_inside[j], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
+                lf_partial x = element(g, i, span, lane);
                 unsigned level = 0;
                 for (; step >> level & 1; level++) x = lf_combine(k, s, waiting[level][i][lane], x);
                 waiting[level][i][lane] = x;
@@ -61,24 +86,30 @@ static void sum_spans(gpu *g, lf_partial *out) {
     }
     unsigned top = 0;
     while (1u << top < g->spans) top++;
-    for (unsigned i = 0; i < g->n; i++) out[i] = fold_lanes(k, reduction(g, i), waiting[top][i]);
+    for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_pairs(k, reduction(g, i), waiting[top][i], k->lanes);
+    lf_kernel_use_copy(k, 0);
+}
+
+static void store_spans(gpu *g) {
+    lf_kernel *k = g->k;
+    for (unsigned step = 0; step < g->spans; step++) {
+        unsigned span = span_of(g, step);
+        if (!g->n) load_ahead(g, step);
+        lf_kernel_use_copy(k, span);
+        lf_emit_effect_operands(k, g->pass);
+        lf_if_blocks inside;
+        lf_if_begin(k, &inside, g->v_inside[span], "inside");
+        lf_emit_column_effects(k, g->pass);
+        lf_if_end(k, &inside);
+    }
     lf_kernel_use_copy(k, 0);
 }
 
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_kernel *k = g->k;
     if (!g->resident || g->pass == 0) place_spans(g, v_first);
-    lf_emit_loads(k, g->spans, g->pass);
     if (g->n) sum_spans(g, out);
-    for (unsigned j = 0; j < g->spans; j++) {
-        lf_kernel_use_copy(k, j);
-        lf_emit_effect_operands(k, g->pass);
-        lf_if_blocks inside;
-        lf_if_begin(k, &inside, g->v_inside[j], "inside");
-        lf_emit_column_effects(k, g->pass);
-        lf_if_end(k, &inside);
-    }
-    lf_kernel_use_copy(k, 0);
+    if (!g->from) store_spans(g);
     for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_warp(k, reduction(g, i), out[i]);
 }
 
@@ -89,33 +120,12 @@ static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
     lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
 }
 
-// The same of results that chunks left in memory: g->v_columns of them.
-static void emit_stored_span(gpu *g, LLVMValueRef v_column, lf_partials *lanes) {
-    lf_kernel *k = g->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_last = LLVMBuildSub(b, g->v_columns, lf_i64_const(k, 1), "");
-    for (unsigned lane = 0; lane < k->lanes; lane++) {
-        LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, lane), "");
-        LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "");
-        v = LLVMBuildSelect(b, v_there, v, v_last, "");
-        for (unsigned i = 0; i < g->n; i++) {
-            const lf_stmt *s = &k->loop->stmts[g->ids[i]];
-            lf_partial p = lf_partial_select(k, s, v_there, lf_partials_load(k, s, g->from[i], v, false), lf_neutral(k, s));
-            lf_partials_store(k, s, lanes[i], lf_i64_const(k, lane), p, false);
-        }
-    }
-}
-
 // One span of 1024 columns: the contributions of the thread's lanes, neutral past the end; the class says that all lanes of a thread
 // are inside or none is. They go through memory (registers, once LLVM has promoted it) because of the condition.
 static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_column = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
-    if (g->from) {
-        emit_stored_span(g, v_column, lanes);
-        return;
-    }
     for (unsigned i = 0; i < g->n; i++)
         for (unsigned lane = 0; lane < k->lanes; lane++) {
             const lf_stmt *s = &k->loop->stmts[g->ids[i]];
@@ -197,7 +207,7 @@ static void rolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
         lf_partials sums = is_warp(k) ? x[i] : level[SPAN_LEVELS][i];
         lf_partial lanes[LF_MAX_LANES];
         for (unsigned lane = 0; lane < k->lanes; lane++) lanes[lane] = lf_partials_load(k, reduction(g, i), sums, lf_i64_const(k, lane), false);
-        out[i] = lf_gpu_fold_warp(k, reduction(g, i), fold_lanes(k, reduction(g, i), lanes));
+        out[i] = lf_gpu_fold_warp(k, reduction(g, i), lf_gpu_fold_pairs(k, reduction(g, i), lanes, k->lanes));
     }
 }
 

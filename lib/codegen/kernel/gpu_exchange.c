@@ -67,8 +67,8 @@ lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out)
     lf_kernel *k = g->k;
     g->most = most_reductions(k);
     g->slots = slots;
-    out->shared_bytes = buffers * g->most * slots * LF_GPU_SLOT;
-    if (!out->shared_bytes) return NULL;
+    if (!g->most) return NULL;
+    out->shared_bytes = (buffers * g->most * slots + 1) * LF_GPU_SLOT;  // and one for a flag
     if (out->shared_bytes > DEFAULT_SHARED)
         return lf_error(k->l->allocator, LF_UNSUPPORTED, "kernel %s: %u reductions in one pass need %u bytes of shared memory, %d are possible",
                         k->loop->name, g->most, out->shared_bytes, (int)DEFAULT_SHARED);
@@ -80,6 +80,7 @@ LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction,
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * LF_GPU_SLOT + offset;
+    if (g->v_buffer) v_slot = LLVMBuildAdd(b, v_slot, LLVMBuildMul(b, g->v_buffer, lf_i64_const(k, g->most * g->slots), ""), "");
     LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, LF_GPU_SLOT), ""), lf_i64_const(k, first), "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), g->v_shared, &v_at, 1, "");
 }
@@ -104,9 +105,9 @@ static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
     return p;
 }
 
-static lf_partial fold_pairs(gpu *g, unsigned i, lf_partial *all, unsigned n) {
+lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all, unsigned n) {
     for (unsigned width = n; width > 1; width /= 2)
-        for (unsigned w = 0; w < width / 2; w++) all[w] = lf_combine(g->k, reduction(g, i), all[2 * w], all[2 * w + 1]);
+        for (unsigned w = 0; w < width / 2; w++) all[w] = lf_combine(k, reduce, all[2 * w], all[2 * w + 1]);
     return all[0];
 }
 
@@ -119,7 +120,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
         for (unsigned i = 0; i < g->n; i++) {
             lf_partial all[FEW_SLOTS];
             for (unsigned w = 0; w < g->slots; w++) all[w] = load_slot(g, i, lf_i64_const(k, w));
-            out[i] = fold_pairs(g, i, all, g->slots);
+            out[i] = lf_gpu_fold_pairs(k, reduction(g, i), all, g->slots);
         }
         return;
     }
@@ -136,7 +137,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
             v_slot = LLVMBuildSelect(b, v_there, v_slot, lf_i64_const(k, 0), "");
             all[w] = lf_partial_select(k, reduction(g, i), v_there, load_slot(g, i, v_slot), lf_neutral(k, reduction(g, i)));
         }
-        out[i] = lf_gpu_fold_warp(k, reduction(g, i), fold_pairs(g, i, all, share));
+        out[i] = lf_gpu_fold_warp(k, reduction(g, i), lf_gpu_fold_pairs(k, reduction(g, i), all, share));
     }
 }
 

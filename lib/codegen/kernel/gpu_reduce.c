@@ -33,26 +33,24 @@ static lf_partials stored(gpu *g, unsigned i, LLVMValueRef v_row, LLVMValueRef v
     return p;
 }
 
-// True in all threads of the block that comes last of its row.
-static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_row, LLVMValueRef v_chunks, LLVMValueRef v_leads) {
+// The leader has stored the results of `v_done` chunks of a row. True in all threads of the block that comes last of the row.
+static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_flag, LLVMValueRef v_row, LLVMValueRef v_done, LLVMValueRef v_chunks, LLVMValueRef v_leads) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_counters = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "counters");
-    LLVMValueRef v_flag = lf_gpu_shared_slot(g, lf_i64_const(k, 0), 0, 24);
-    lf_gpu_barrier(k);
     lf_if_blocks leader;
     lf_if_begin(k, &leader, v_leads, "arrive");
     LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
     LLVMValueRef v_counter = LLVMBuildGEP2(b, k->l_i64, v_counters, &v_row, 1, "counter");
-    LLVMValueRef v_before = LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, lf_i64_const(k, 1), LLVMAtomicOrderingAcquireRelease, false);
-    LLVMBuildStore(b, v_before, v_flag);
+    LLVMValueRef v_before = LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, v_done, LLVMAtomicOrderingAcquireRelease, false);
+    LLVMBuildStore(b, LLVMBuildAdd(b, v_before, v_done, ""), v_flag);
     LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
     lf_if_end(k, &leader);
     lf_gpu_barrier(k);
-    LLVMValueRef v_arrived = LLVMBuildLoad2(b, k->l_i64, v_flag, "arrived");
-    return LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAdd(b, v_arrived, lf_i64_const(k, 1), ""), v_chunks, "last");
+    return LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildLoad2(b, k->l_i64, v_flag, "arrived"), v_chunks, "last");
 }
 
+// A block takes a run of neighbouring chunks, which may belong to several rows. It counts itself once a row.
 lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
@@ -63,12 +61,19 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     g->v_thread = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x");
     out->block = g->threads;
     out->rows_a_block = 1;
+    LLVMValueRef v_flag = lf_gpu_shared_slot(g, lf_i64_const(k, 0), 0, 0);
+    v_flag = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_flag, (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - LF_GPU_SLOT)}, 1, "flag");
+    LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0);
     LLVMValueRef v_columns = g->v_columns, v_rows = lf_gpu_total_rows(k), v_chunks = chunks_of(k, v_columns);
-    LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, g->v_thread, lf_i64_const(k, 0), "leads");
+    LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, g->v_thread, v_zero, "leads");
+    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"), v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
+    LLVMValueRef v_share = LLVMBuildUDiv(b, LLVMBuildAdd(b, v_cells, LLVMBuildSub(b, v_blocks, v_one, ""), ""), v_blocks, "share");
+    LLVMValueRef v_first = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_share, "first"), v_end = LLVMBuildAdd(b, v_first, v_share, "");
+    v_end = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_end, v_cells, ""), v_end, v_cells, "end");
     lf_loop_blocks cells;
-    LLVMValueRef v_cell = lf_for_begin(k, &cells, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), LLVMBuildMul(b, v_rows, v_chunks, "cells"),
-                                       lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), "cell");
-    LLVMValueRef v_row = LLVMBuildUDiv(b, v_cell, v_chunks, "row"), v_chunk = LLVMBuildSub(b, v_cell, LLVMBuildMul(b, v_row, v_chunks, ""), "chunk");
+    LLVMValueRef v_cell = lf_for_begin(k, &cells, v_first, v_end, v_one, "cell");
+    LLVMValueRef v_row = LLVMBuildUDiv(b, v_cell, v_chunks, "row"), v_start = LLVMBuildMul(b, v_row, v_chunks, "");
+    LLVMValueRef v_chunk = LLVMBuildSub(b, v_cell, v_start, "chunk");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     lf_emit_rows_of_level(k, 0, v_leads);
@@ -76,11 +81,15 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     lf_partials memory[LF_GPU_REDUCTIONS];
     lf_gpu_emit_chunk(k, g, v_chunk, partial);
     for (unsigned i = 0; i < g->n; i++) memory[i] = stored(g, i, v_row, v_rows, v_chunks);
-    lf_if_blocks leader, last;
+    lf_if_blocks leader, ends, last;
     lf_if_begin(k, &leader, v_leads, "leave");
     for (unsigned i = 0; i < g->n; i++) lf_partials_store(k, reduction(g, i), memory[i], v_chunk, partial[i], false);
     lf_if_end(k, &leader);
-    LLVMValueRef v_last = count_arrival(g, v_row, v_chunks, v_leads);
+    LLVMValueRef v_after = LLVMBuildAdd(b, v_cell, v_one, ""), v_row_end = LLVMBuildAdd(b, v_start, v_chunks, "");
+    LLVMValueRef v_ends = LLVMBuildOr(b, LLVMBuildICmp(b, LLVMIntEQ, v_after, v_end, ""), LLVMBuildICmp(b, LLVMIntEQ, v_after, v_row_end, ""), "ends");
+    lf_if_begin(k, &ends, v_ends, "ends");
+    LLVMValueRef v_from = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, v_start, v_first, ""), v_start, v_first, "from");
+    LLVMValueRef v_last = count_arrival(g, v_flag, v_row, LLVMBuildSub(b, v_after, v_from, "done"), v_chunks, v_leads);
     lf_if_begin(k, &last, v_last, "combine");
     // Chunk results are reduced by the rule for elements.
     g->from = memory;
@@ -88,86 +97,109 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     lf_stream_chunks(k, ids, g->n, v_chunks, lf_gpu_emit_chunk, g, partial);
     g->from = NULL;
     g->v_columns = v_columns;
-    for (unsigned i = 0; i < g->n; i++) lf_set_reduced(k, ids[i], partial[i]);
+    for (unsigned i = 0; i < g->n; i++) lf_set_reduced(k, ids[i], 0, partial[i]);
     lf_emit_rows_of_level(k, 1, v_leads);
     lf_if_end(k, &last);
+    lf_if_end(k, &ends);
     lf_for_end(k, &cells, LF_HINT_NONE);
     return NULL;
 }
 
 // ---- rows that are neighbours ----------------------------------------------------------------------------------------------------------
 
-// A warp takes 32 rows, the block's 8 warps share the columns: bits 7, 8, 9 of the column tell the warp. Each thread walks bits 0 … 6
-// and, unrolled, bits 12, 11, 10: eight loads under way.
-enum { OUTER_WARPS = 8, OUTER_STEPS = LF_SPAN / OUTER_WARPS, OUTER_LEVELS = 7 };
+// A warp takes 32 * lanes rows, the block's warps share the columns: the highest of the bits 0 … 9 of the column tell the warp. A thread
+// walks the lower ones, two at a time, and bits 12, 11, 10 side by side: sixteen loads are under way.
+enum { OUTER_WARPS = 16, OUTER_WIDE = 8, OUTER_PAIR = 2, OUTER_LEVELS = 9, OUTER_SHARED = 48 * 1024 };
 
 typedef struct outer {
     gpu g;
+    unsigned warps, steps, levels;         // steps = 1024 / warps = 2 * 2^levels
+    unsigned slot;                         // bytes of a partial result in shared memory
     LLVMValueRef v_warp, v_lane;
-    lf_partials level[OUTER_LEVELS + 1][LF_GPU_REDUCTIONS], x[LF_GPU_REDUCTIONS];
+    lf_partials level[OUTER_LEVELS + 1][LF_GPU_REDUCTIONS], x[LF_GPU_REDUCTIONS];   // an element a lane
 } outer;
 
-static lf_partial span_sum(outer *o, unsigned i, lf_partial x[LF_SPANS]) {
-    for (unsigned half = LF_SPANS / 2; half; half /= 2)
-        for (unsigned j = 0; j < half; j++) x[j] = lf_combine(o->g.k, reduction(&o->g, i), x[j], x[j + half]);
-    return x[0];
-}
+typedef void (*for_lane)(outer *o, const lf_stmt *s, lf_partials a, lf_partials b, LLVMValueRef v_lane);
 
-// Columns v_first + 1024 j, j = 0 … 7: those past the end read the last column and count as neutral, so that no branch stands
-// between the loads.
-static void outer_step(outer *o, LLVMValueRef v_first) {
-    lf_kernel *k = o->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_last = LLVMBuildSub(b, o->g.v_columns, lf_i64_const(k, 1), "");
-    lf_partial x[LF_GPU_REDUCTIONS][LF_SPANS];
-    for (unsigned j = 0; j < LF_SPANS; j++) {
-        LLVMValueRef v = LLVMBuildAdd(b, v_first, lf_i64_const(k, (int64_t)j * LF_SPAN), "");
-        LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v, o->g.v_columns, "");
-        LLVMValueRef v_column = LLVMBuildSelect(b, v_there, v, v_last, "column");
-        lf_kernel_forget_columns(k);
-        lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
-        for (unsigned i = 0; i < o->g.n; i++) {
-            lf_emit_statement(k, reduction(&o->g, i)->args[0]);
-            lf_partial p = lf_contribution(k, reduction(&o->g, i), 0, v_column);
-            x[i][j] = lf_partial_select(k, reduction(&o->g, i), v_there, p, lf_neutral(k, reduction(&o->g, i)));
-        }
-    }
-    lf_kernel_forget_columns(k);
-    for (unsigned i = 0; i < o->g.n; i++) lf_partials_store(k, reduction(&o->g, i), o->x[i], lf_i64_const(k, 0), span_sum(o, i, x[i]), false);
-}
-
-static void move(outer *o, lf_partials *to, lf_partials *from) {
-    LLVMValueRef v_zero = lf_i64_const(o->g.k, 0);
+static void each_lane(outer *o, lf_partials *a, lf_partials *b, for_lane emit) {
     for (unsigned i = 0; i < o->g.n; i++)
-        lf_partials_store(o->g.k, reduction(&o->g, i), to[i], v_zero, lf_partials_load(o->g.k, reduction(&o->g, i), from[i], v_zero, false), false);
+        for (unsigned lane = 0; lane < o->g.k->lanes; lane++) emit(o, reduction(&o->g, i), a[i], b[i], lf_i64_const(o->g.k, lane));
+}
+
+static void move(outer *o, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
+    lf_partials_store(o->g.k, s, to, v_lane, lf_partials_load(o->g.k, s, from, v_lane, false), false);
 }
 
 // x = level + x
-static void join(outer *o, lf_partials *level) {
-    lf_kernel *k = o->g.k;
-    LLVMValueRef v_zero = lf_i64_const(k, 0);
-    for (unsigned i = 0; i < o->g.n; i++) {
-        const lf_stmt *s = reduction(&o->g, i);
-        lf_partial low = lf_partials_load(k, s, level[i], v_zero, false), high = lf_partials_load(k, s, o->x[i], v_zero, false);
-        lf_partials_store(k, s, o->x[i], v_zero, lf_combine(k, s, low, high), false);
-    }
+static void merge(outer *o, const lf_stmt *s, lf_partials level, lf_partials x, LLVMValueRef v_lane) {
+    lf_partial low = lf_partials_load(o->g.k, s, level, v_lane, false), high = lf_partials_load(o->g.k, s, x, v_lane, false);
+    lf_partials_store(o->g.k, s, x, v_lane, lf_combine(o->g.k, s, low, high), false);
 }
 
+static void clear(outer *o, const lf_stmt *s, lf_partials x, lf_partials unused, LLVMValueRef v_lane) {
+    (void)unused;
+    lf_partials_store(o->g.k, s, x, v_lane, lf_neutral(o->g.k, s), false);
+}
+
+// The columns v_column + i + 1024 j. Of a part of a chunk, those past the end read the last column and count as neutral, so that no
+// branch stands between the loads.
+static void outer_place(outer *o, LLVMValueRef v_column, bool whole) {
+    lf_kernel *k = o->g.k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_last = LLVMBuildSub(b, o->g.v_columns, lf_i64_const(k, 1), "");
+    for (unsigned c = 0; c < OUTER_PAIR * LF_SPANS; c++) {
+        lf_kernel_use_copy(k, c);
+        lf_kernel_forget_columns(k);
+        LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS), "");
+        o->g.v_position[c] = v;
+        o->g.v_inside[c] = whole ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, o->g.v_columns, "inside");
+        lf_split_index(k, whole ? v : LLVMBuildSelect(b, o->g.v_inside[c], v, v_last, ""), k->cols, lf_column_extent, k->at->v_column);
+    }
+    lf_emit_loads(k, NULL, OUTER_PAIR * LF_SPANS, 0);
+}
+
+static lf_partial outer_sum(outer *o, unsigned i, unsigned lane) {
+    lf_kernel *k = o->g.k;
+    const lf_stmt *s = reduction(&o->g, i);
+    lf_partial x[OUTER_PAIR * LF_SPANS];
+    for (unsigned c = 0; c < OUTER_PAIR * LF_SPANS; c++) {
+        lf_kernel_use_copy(k, c);
+        lf_emit_statement(k, s->args[0]);
+        x[c] = lf_contribution(k, s, lane, o->g.v_position[c]);
+        if (o->g.v_inside[c]) x[c] = lf_partial_select(k, s, o->g.v_inside[c], x[c], lf_neutral(k, s));
+    }
+    for (unsigned half = LF_SPANS / 2; half; half /= 2)
+        for (unsigned c = 0; c < OUTER_PAIR * LF_SPANS; c++)
+            if (c % LF_SPANS < half) x[c] = lf_combine(k, s, x[c], x[c + half]);
+    return lf_combine(k, s, x[0], x[LF_SPANS]);
+}
+
+// A step: two of the thread's columns and their spans, into x.
+static void outer_step(outer *o, LLVMValueRef v_column, bool whole) {
+    lf_kernel *k = o->g.k;
+    outer_place(o, v_column, whole);
+    for (unsigned i = 0; i < o->g.n; i++)
+        for (unsigned lane = 0; lane < k->lanes; lane++)
+            lf_partials_store(k, reduction(&o->g, i), o->x[i], lf_i64_const(k, lane), outer_sum(o, i, lane), false);
+    lf_kernel_use_copy(k, 0);
+}
+
+// Bits of the step's number are a binary counter: a sum waits at its level for its partner.
 static void outer_push(outer *o, LLVMValueRef v_step) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
     LLVMBasicBlockRef b_done = lf_block(k, "pushed");
-    for (unsigned l = 0; l < OUTER_LEVELS; l++) {
+    for (unsigned l = 0; l < o->levels; l++) {
         LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
         LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_step, lf_i64_const(k, l), ""), lf_i64_const(k, 1), "");
         LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v_bit, lf_i64_const(k, 0), ""), b_wait, b_merge);
         LLVMPositionBuilderAtEnd(b, b_wait);
-        move(o, o->level[l], o->x);
+        each_lane(o, o->level[l], o->x, move);
         LLVMBuildBr(b, b_done);
         LLVMPositionBuilderAtEnd(b, b_merge);
-        join(o, o->level[l]);
+        each_lane(o, o->level[l], o->x, merge);
     }
-    move(o, o->level[OUTER_LEVELS], o->x);
+    each_lane(o, o->level[o->levels], o->x, move);
     LLVMBuildBr(b, b_done);
     LLVMPositionBuilderAtEnd(b, b_done);
 }
@@ -176,66 +208,98 @@ static void outer_push(outer *o, LLVMValueRef v_step) {
 static void outer_flush(outer *o, LLVMValueRef v_count) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
-    for (unsigned i = 0; i < o->g.n; i++)
-        lf_partials_store(k, reduction(&o->g, i), o->x[i], lf_i64_const(k, 0), lf_neutral(k, reduction(&o->g, i)), false);
-    for (unsigned l = 0; l <= OUTER_LEVELS; l++) {
+    each_lane(o, o->x, o->x, clear);
+    for (unsigned l = 0; l <= o->levels; l++) {
         LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_count, lf_i64_const(k, l), ""), lf_i64_const(k, 1), "");
         lf_if_blocks left;
         lf_if_begin(k, &left, LLVMBuildICmp(b, LLVMIntNE, v_bit, lf_i64_const(k, 0), ""), "left");
-        join(o, o->level[l]);
+        each_lane(o, o->level[l], o->x, merge);
         lf_if_end(k, &left);
     }
 }
 
-static LLVMValueRef outer_slot(outer *o, LLVMValueRef v_warp, unsigned i, unsigned offset) {
+// A thread's cell of shared memory: all of a warp's for one lane lie side by side.
+static LLVMValueRef outer_cell(outer *o, LLVMValueRef v_warp, unsigned i, unsigned lane, unsigned offset) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
+    int64_t first = (int64_t)(i * k->lanes + lane) * o->warps * LF_GPU_WARP * o->slot;
     LLVMValueRef v_cell = LLVMBuildAdd(b, LLVMBuildMul(b, v_warp, lf_i64_const(k, LF_GPU_WARP), ""), o->v_lane, "");
-    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_cell, lf_i64_const(k, LF_GPU_SLOT), ""),
-                                     lf_i64_const(k, (int64_t)i * OUTER_WARPS * LF_GPU_WARP * LF_GPU_SLOT + offset), "");
+    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_cell, lf_i64_const(k, o->slot), ""), lf_i64_const(k, first + offset), "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), o->g.v_shared, &v_at, 1, "");
 }
 
-// Bits 7, 8, 9: every warp reads what all warps have for its lanes.
+// The bits that tell the warp: every warp reads what all warps have for its lanes.
 static void outer_exchange(outer *o, lf_partial *out) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
+    unsigned behind = o->slot / 2;  // where a position lies
     lf_gpu_barrier(k);
-    for (unsigned i = 0; i < o->g.n; i++) {
-        const lf_stmt *s = reduction(&o->g, i);
-        lf_partial mine = lf_partials_load(k, s, o->x[i], lf_i64_const(k, 0), false);
-        lf_emit_store(k->e, s->compute, mine.value, outer_slot(o, o->v_warp, i, 0));
-        if (mine.v_position) LLVMBuildStore(b, mine.v_position, outer_slot(o, o->v_warp, i, 16));
-    }
-    lf_gpu_barrier(k);
-    for (unsigned i = 0; i < o->g.n; i++) {
-        const lf_stmt *s = reduction(&o->g, i);
-        lf_partial all[OUTER_WARPS];
-        for (unsigned w = 0; w < OUTER_WARPS; w++) {
-            all[w] = (lf_partial){lf_emit_load(k->e, s->compute, outer_slot(o, lf_i64_const(k, w), i, 0)), NULL};
-            if (lf_has_position(s)) all[w].v_position = LLVMBuildLoad2(b, k->l_i64, outer_slot(o, lf_i64_const(k, w), i, 16), "");
+    for (unsigned i = 0; i < o->g.n; i++)
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            lf_partial mine = lf_partials_load(k, reduction(&o->g, i), o->x[i], lf_i64_const(k, lane), false);
+            lf_emit_store(k->e, reduction(&o->g, i)->compute, mine.value, outer_cell(o, o->v_warp, i, lane, 0));
+            if (mine.v_position) LLVMBuildStore(b, mine.v_position, outer_cell(o, o->v_warp, i, lane, behind));
         }
-        for (unsigned width = OUTER_WARPS; width > 1; width /= 2)
-            for (unsigned w = 0; w < width / 2; w++) all[w] = lf_combine(k, s, all[2 * w], all[2 * w + 1]);
-        out[i] = all[0];
-    }
+    lf_gpu_barrier(k);
+    for (unsigned i = 0; i < o->g.n; i++)
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            const lf_stmt *s = reduction(&o->g, i);
+            lf_partial all[OUTER_WARPS];
+            for (unsigned w = 0; w < o->warps; w++) {
+                LLVMValueRef v_w = lf_i64_const(k, w);
+                all[w] = (lf_partial){lf_emit_load(k->e, s->compute, outer_cell(o, v_w, i, lane, 0)), NULL};
+                if (lf_has_position(s)) all[w].v_position = LLVMBuildLoad2(b, k->l_i64, outer_cell(o, v_w, i, lane, behind), "");
+            }
+            out[i * k->lanes + lane] = lf_gpu_fold_pairs(k, s, all, o->warps);
+        }
 }
 
 static void outer_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
     outer *o = context;
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_steps = lf_i64_const(k, OUTER_STEPS);
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_steps = lf_i64_const(k, o->steps);
     LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), ""), LLVMBuildMul(b, o->v_warp, v_steps, ""), "first");
     LLVMValueRef v_left = LLVMBuildSub(b, o->g.v_columns, v_first, "");
     v_left = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_zero, ""), v_zero, v_left, "");
-    LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_steps, ""), v_left, v_steps, "count");
-    lf_loop_blocks loop;
-    LLVMValueRef v_step = lf_for_begin(k, &loop, v_zero, v_count, lf_i64_const(k, 1), "step");
-    outer_step(o, LLVMBuildAdd(b, v_first, v_step, ""));
-    outer_push(o, v_step);
-    lf_for_end(k, &loop, LF_HINT_ROLLED);
+    LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_steps, ""), v_left, v_steps, "");
+    v_count = LLVMBuildLShr(b, LLVMBuildAdd(b, v_count, v_one, ""), v_one, "pairs");
+    LLVMValueRef v_end = LLVMBuildMul(b, LLVMBuildAdd(b, v_chunk, v_one, ""), lf_i64_const(k, LF_CHUNK), "end");
+    LLVMBasicBlockRef b_kinds[2] = {lf_block(k, "part"), lf_block(k, "whole")}, b_done = lf_block(k, "stepped");
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLE, v_end, o->g.v_columns, ""), b_kinds[1], b_kinds[0]);
+    for (unsigned whole = 0; whole < 2; whole++) {
+        LLVMPositionBuilderAtEnd(b, b_kinds[whole]);
+        lf_loop_blocks loop;
+        LLVMValueRef v_step = lf_for_begin(k, &loop, v_zero, v_count, v_one, "step");
+        outer_step(o, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_step, v_one, ""), ""), whole);
+        outer_push(o, v_step);
+        lf_for_end(k, &loop, LF_HINT_ROLLED);
+        LLVMBuildBr(b, b_done);
+    }
+    LLVMPositionBuilderAtEnd(b, b_done);
     outer_flush(o, v_count);
     outer_exchange(o, out);
+}
+
+// Bytes of a partial result: its value, and its position behind it.
+static unsigned outer_slot(const outer *o) {
+    unsigned value = 4;
+    bool position = false;
+    for (unsigned i = 0; i < o->g.n; i++) {
+        unsigned bytes = lf_dtype_bytes(reduction(&o->g, i)->compute);
+        if (bytes > value) value = bytes;
+        position |= lf_has_position(reduction(&o->g, i));
+    }
+    return position ? value > 8 ? 2 * value : 16 : value;
+}
+
+// Of the widest load of a thread: wide ones keep memory busy with half the warps.
+static unsigned loaded_bytes(const lf_kernel *k) {
+    unsigned most = 0;
+    for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
+        const lf_access *a = &k->loop->accesses[i];
+        if (!a->store && !a->row && lf_dtype_bytes(a->dtype) * k->lanes > most) most = lf_dtype_bytes(a->dtype) * k->lanes;
+    }
+    return most;
 }
 
 lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
@@ -243,33 +307,44 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     outer *o = lf_alloc_zero(k->l->allocator, sizeof *o);
     if (!o) return lf_out_of_memory();
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
-    o->g = (gpu){.k = k, .threads = OUTER_WARPS * LF_GPU_WARP, .ids = ids, .v_columns = lf_columns(k)};
+    o->g = (gpu){.k = k, .ids = ids, .v_columns = lf_columns(k)};
     o->g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
+    o->slot = outer_slot(o);
+    o->warps = loaded_bytes(k) >= OUTER_WIDE ? OUTER_WARPS / 2 : OUTER_WARPS;
+    unsigned a_warp = o->g.n * k->lanes * LF_GPU_WARP * o->slot;
+    while (o->warps * a_warp > OUTER_SHARED) o->warps /= 2;
+    o->steps = LF_SPAN / o->warps;
+    while ((unsigned)OUTER_PAIR << o->levels < o->steps) o->levels++;
+    o->g.threads = o->warps * LF_GPU_WARP;
     out->block = o->g.threads;
-    out->rows_a_block = LF_GPU_WARP;
-    out->shared_bytes = o->g.n * OUTER_WARPS * LF_GPU_WARP * LF_GPU_SLOT;
+    out->rows_a_block = LF_GPU_WARP * k->lanes;
+    out->shared_bytes = o->warps * a_warp;
     o->g.v_shared = lf_gpu_shared_memory(k, out->shared_bytes);
     for (unsigned i = 0; i < o->g.n; i++) {
-        o->x[i] = lf_partials_alloca(k, reduction(&o->g, i), 1, "x");
-        for (unsigned l = 0; l <= OUTER_LEVELS; l++) o->level[l][i] = lf_partials_alloca(k, reduction(&o->g, i), 1, "level");
+        o->x[i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "x");
+        for (unsigned l = 0; l <= o->levels; l++) o->level[l][i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "level");
     }
-    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_rows = lf_gpu_total_rows(k), v_width = lf_i64_const(k, LF_GPU_WARP);
+    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_rows = lf_gpu_total_rows(k), v_width = lf_i64_const(k, out->rows_a_block);
     o->v_lane = LLVMBuildAnd(b, v_tid, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
     o->v_warp = LLVMBuildLShr(b, v_tid, lf_i64_const(k, 5), "warp");
     LLVMValueRef v_block = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_width, "");
     LLVMValueRef v_step = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_width, "");
+    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes);
     lf_loop_blocks tiles;
     LLVMValueRef v_tile = lf_for_begin(k, &tiles, v_block, v_rows, v_step, "tile");
-    // Lanes past the last row do the last row's work, so that all meet at the barriers, and write nothing.
-    LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, o->v_lane, ""), v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
-    LLVMValueRef v_row = LLVMBuildSelect(b, v_there, v_mine, LLVMBuildSub(b, v_rows, lf_i64_const(k, 1), ""), "row");
+    // Threads past the last row do the last rows' work, so that all meet at the barriers, and write nothing.
+    LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, LLVMBuildMul(b, o->v_lane, v_lanes, ""), ""), v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
+    LLVMValueRef v_row = LLVMBuildSelect(b, v_there, v_mine, LLVMBuildSub(b, v_rows, v_lanes, ""), "row");
     LLVMValueRef v_leads = LLVMBuildAnd(b, v_there, LLVMBuildICmp(b, LLVMIntEQ, o->v_warp, lf_i64_const(k, 0), ""), "leads");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     lf_emit_rows_of_level(k, 0, v_leads);
+    // A result a reduction and lane: streaming over chunks sees each lane as a reduction of its own.
     lf_partial result[LF_GPU_REDUCTIONS];
-    lf_stream_chunks(k, ids, o->g.n, o->g.v_columns, outer_chunk, o, result);
-    for (unsigned i = 0; i < o->g.n; i++) lf_set_reduced(k, ids[i], result[i]);
+    lf_stmt_id streamed[LF_GPU_REDUCTIONS];
+    for (unsigned i = 0; i < o->g.n * k->lanes; i++) streamed[i] = ids[i / k->lanes];
+    lf_stream_chunks(k, streamed, o->g.n * k->lanes, o->g.v_columns, outer_chunk, o, result);
+    for (unsigned i = 0; i < o->g.n * k->lanes; i++) lf_set_reduced(k, streamed[i], i % k->lanes, result[i]);
     lf_emit_rows_of_level(k, 1, v_leads);
     lf_for_end(k, &tiles, LF_HINT_NONE);
     lf_free(k->l->allocator, o);

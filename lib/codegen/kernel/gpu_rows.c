@@ -117,7 +117,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         g.ids = ids;
         g.n = lf_pass_reductions(k, pass, ids, LF_GPU_REDUCTIONS);
         pass_of(&g, result);
-        for (unsigned i = 0; i < g.n; i++) lf_set_reduced(k, ids[i], result[i]);
+        for (unsigned i = 0; i < g.n; i++) lf_set_reduced(k, ids[i], 0, result[i]);
     }
     if (buffers == 2) lf_gpu_barrier(k);  // slots have been read before the next row's are written
     lf_for_end(k, &rows, LF_HINT_NONE);

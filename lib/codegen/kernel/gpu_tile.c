@@ -281,7 +281,7 @@ static void emit_tile(tile *t) {
             k->at->ready[i] = is_tiled_stmt(k, i, false) || is_tiled_stmt(k, i, true);
     }
     k->loads_stay = true; // under way before the barrier
-    if (!depend) lf_emit_loads(k, t->vectors, 0);
+    if (!depend) lf_emit_loads(k, NULL, t->vectors, 0);
     if (loads) leave_tiled(t);
     bool overwrites = any_written(k); // all have read, stand-ins too, before any writes
     if (loads || (overwrites && !depend)) lf_gpu_barrier(k);
@@ -289,7 +289,7 @@ static void emit_tile(tile *t) {
         lf_kernel_use_copy(k, v);
         take_or_leave_all(t, v, false);
     }
-    if (depend) lf_emit_loads(k, t->vectors, 0);
+    if (depend) lf_emit_loads(k, NULL, t->vectors, 0);
     if (depend && overwrites) lf_gpu_barrier(k);
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);

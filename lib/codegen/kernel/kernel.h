@@ -10,7 +10,7 @@ lf_status lf_kernel_emit(lf_llvm *l, const lf_loop *loop, const lf_target *t, lf
 
 // ---- private to this folder ------------------------------------------------------------------------------------------------
 
-enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LANES = 16, LF_MAX_COPIES = LF_SPANS };
+enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LANES = 16, LF_MAX_COPIES = 2 * LF_SPANS };
 
 // Statements at one place. A GPU thread may emit the statements of several columns (or elements) side by side, so that their loads
 // are under way together and what a pass computed is at hand in the next; each place is a copy. What belongs to the row is in the
@@ -31,7 +31,8 @@ typedef struct lf_kernel {
     bool gpu;
     LLVMValueRef v_function, v_args;
     LLVMTypeRef l_i64, l_i32, l_pointer;    // l_pointer: to device memory
-    unsigned lanes;                         // registers a varying statement has
+    unsigned lanes;                         // registers a varying statement has: neighbours along the vector axis
+    unsigned vector_axis;                   // the innermost axis; for shape OUTER the last row axis
     unsigned rows, cols;                    // axes that are walked: the last cls.rows and cls.cols ones
     LLVMValueRef v_words[512];              // argument words read so far, in the entry block (NULL: not yet); more are read anew
     bool *varies;                           // by statement: differs between lanes
@@ -72,9 +73,12 @@ void lf_emit_column_effects(lf_kernel *k, unsigned pass);
 // The same in two steps: what the effects of a pass need, and the effects, which may stand under a condition. In a kernel without
 // columns pass 0 is all there is.
 void lf_emit_effect_operands(lf_kernel *k, unsigned pass);
-// The loads that a pass needs, of all copies before anything else, so that they are under way together.
-void lf_emit_loads(lf_kernel *k, unsigned n_copies, unsigned pass);
-void lf_set_reduced(lf_kernel *k, lf_stmt_id id, lf_partial p);
+// The loads that a pass needs, of these copies (NULL: the first n) before anything else, so that they are
+// under way together. The first copy is used after.
+void lf_emit_loads(lf_kernel *k, const unsigned *copies, unsigned n_copies, unsigned pass);
+// 32-bit registers that those of one copy take.
+unsigned lf_loaded_registers(lf_kernel *k, unsigned pass);
+void lf_set_reduced(lf_kernel *k, lf_stmt_id id, unsigned lane, lf_partial p);
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
 LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);
 LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
@@ -119,7 +123,11 @@ void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LL
 
 // random.c
 lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_register start, lf_register step);
-lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[5]);
+enum { LF_RANDOM_ARGS = 5 };   // lo | mean, hi | std, seed, offset, row-major element number
+lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[LF_RANDOM_ARGS]);
+// All lanes; only the element number may differ between them.
+bool lf_random_shares(const lf_kernel *k, const lf_stmt *s);
+void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*args)[LF_RANDOM_ARGS], lf_register *out);
 
 // whole.c: the threads that share a row.
 typedef struct lf_team {

@@ -24,27 +24,34 @@ lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_regis
     return fma_once(k, d, as_double(k, LF_I64, i), as_double(k, d, step), as_double(k, d, start));
 }
 
+// ---- Philox --------------------------------------------------------------------------------------------------------------------
+
+// What the elements of one draw have in common.
 typedef struct draw {
-    LLVMValueRef v_seed;
-    lf_dtype unit;             // dtype whose unit is drawn: F16, BF16, F32 or F64
+    const lf_stmt *s;
+    LLVMValueRef v_seed, v_a, v_b;   // a, b: lo and hi, or mean and std, in the computing dtype
+    lf_dtype unit;                   // dtype whose unit is drawn: F16, BF16, F32 or F64
 } draw;
 
-// u in [0, 1) of element e, as float or double.
-static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
+static bool is_wide(const draw *r) { return r->unit == LF_F64; }
+
+// Elements that one block of four words serves.
+static unsigned block_elements(const draw *r) { return is_wide(r) ? 2 : 4; }
+
+static void block_of(lf_kernel *k, const draw *r, LLVMValueRef v_element, LLVMValueRef words[4]) {
+    LLVMValueRef v_block = LLVMBuildLShr(k->e->builder, v_element, lf_i64_const(k, is_wide(r) ? 1 : 2), "");
+    lf_emit_philox(k->e, r->v_seed, v_block, lf_i64_const(k, 0), words);
+}
+
+// u in [0, 1) as float or double, from a word, or two for f64.
+static LLVMValueRef unit_of(lf_kernel *k, const draw *r, LLVMValueRef v_word, LLVMValueRef v_low_word) {
     LLVMBuilderRef b = k->e->builder;
-    bool wide = r->unit == LF_F64;
-    LLVMValueRef words[4], v_zero = lf_i64_const(k, 0);
-    lf_emit_philox(k->e, r->v_seed, LLVMBuildLShr(b, v_element, lf_i64_const(k, wide ? 1 : 2), ""), v_zero, words);
-    LLVMValueRef v_bit0 = LLVMBuildTrunc(b, v_element, LLVMInt1TypeInContext(k->e->context), "");
-    if (wide) {
-        LLVMValueRef v_high = LLVMBuildZExt(b, l_select(k->e, v_bit0, words[2], words[0]), k->l_i64, "");
-        LLVMValueRef v_low = LLVMBuildZExt(b, l_select(k->e, v_bit0, words[3], words[1]), k->l_i64, "");
+    if (is_wide(r)) {
+        LLVMValueRef v_high = LLVMBuildZExt(b, v_word, k->l_i64, ""), v_low = LLVMBuildZExt(b, v_low_word, k->l_i64, "");
         LLVMValueRef v_both = LLVMBuildOr(b, LLVMBuildShl(b, v_high, lf_i64_const(k, 32), ""), v_low, "");
         LLVMValueRef v = LLVMBuildUIToFP(b, LLVMBuildLShr(b, v_both, lf_i64_const(k, 11), ""), LLVMDoubleTypeInContext(k->e->context), "");
         return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), 0x1p-53), "u");
     }
-    LLVMValueRef v_bit1 = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_element, lf_i64_const(k, 1), ""), LLVMInt1TypeInContext(k->e->context), "");
-    LLVMValueRef v_word = l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0]));
     unsigned drop = r->unit == LF_F16 ? 21 : r->unit == LF_BF16 ? 24 : 8;
     double scale = r->unit == LF_F16 ? 0x1p-11 : r->unit == LF_BF16 ? 0x1p-8 : 0x1p-24;
     LLVMValueRef v = LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, drop, false), "");
@@ -52,38 +59,141 @@ static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
     return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), scale), "u");
 }
 
+// Of the element number `at` of a block; known while compiling.
+static LLVMValueRef unit_at(lf_kernel *k, const draw *r, LLVMValueRef words[4], unsigned at) {
+    return is_wide(r) ? unit_of(k, r, words[2 * at], words[2 * at + 1]) : unit_of(k, r, words[at], NULL);
+}
+
+// Of any element.
+static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMTypeRef l_bool = LLVMInt1TypeInContext(k->e->context);
+    LLVMValueRef words[4], v_bit0 = LLVMBuildTrunc(b, v_element, l_bool, "");
+    block_of(k, r, v_element, words);
+    if (is_wide(r)) return unit_of(k, r, l_select(k->e, v_bit0, words[2], words[0]), l_select(k->e, v_bit0, words[3], words[1]));
+    LLVMValueRef v_bit1 = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_element, lf_i64_const(k, 1), ""), l_bool, "");
+    return unit_of(k, r, l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0])), NULL);
+}
+
+// ---- distributions ---------------------------------------------------------------------------------------------------------------
+
 static LLVMValueRef math(lf_kernel *k, lf_opcode code, lf_dtype d, LLVMValueRef v) {
     return lf_emit_simple(k->e, code, d, (lf_register){v, NULL}, (lf_register){NULL, NULL}).re;
 }
 
-// Box-Muller in f32 or f64: a pair of elements shares u1 and u2.
-static LLVMValueRef normal(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
-    LLVMBuilderRef b = k->e->builder;
-    lf_dtype d = r->unit;
-    LLVMValueRef v_one = lf_i64_const(k, 1);
-    LLVMValueRef v_u1 = unit(k, r, LLVMBuildAnd(b, v_element, lf_i64_const(k, -2), "")), v_u2 = unit(k, r, LLVMBuildOr(b, v_element, v_one, ""));
-    LLVMTypeRef l_real = LLVMTypeOf(v_u1);
-    v_u1 = LLVMBuildFAdd(b, v_u1, LLVMConstReal(l_real, d == LF_F64 ? 0x1p-53 : 0x1p-24), "");
-    LLVMValueRef v_radius = math(k, LF_OP_SQRT, d, LLVMBuildFMul(b, LLVMConstReal(l_real, -2), math(k, LF_OP_LOG, d, v_u1), ""));
-    LLVMValueRef v_angle = LLVMBuildFMul(b, LLVMConstReal(l_real, d == LF_F64 ? 6.28318530717958647692 : (double)6.28318530717958647692f), v_u2, "");
-    LLVMValueRef v_odd = LLVMBuildTrunc(b, v_element, LLVMInt1TypeInContext(k->e->context), "");
-    LLVMValueRef v_wave = l_select(k->e, v_odd, math(k, LF_OP_SIN, d, v_angle), math(k, LF_OP_COS, d, v_angle));
-    return LLVMBuildFMul(b, v_radius, v_wave, "z");
+static lf_register uniform(lf_kernel *k, const draw *r, LLVMValueRef v_unit) {
+    LLVMValueRef v_width = LLVMBuildFSub(k->e->builder, r->v_b, r->v_a, "");
+    if (!lf_is_half(r->s->dtype)) return (lf_register){l_fma(k->e, v_unit, v_width, r->v_a), NULL};
+    lf_register u = {v_unit, NULL}, width = {v_width, NULL}, low = {r->v_a, NULL};
+    return fma_once(k, r->s->dtype, as_double(k, LF_F32, u), as_double(k, LF_F32, width), as_double(k, LF_F32, low));
 }
 
-// args: lo | mean, hi | std, seed, offset, row-major element number.
-lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[5]) {
+// Box-Muller in f32 or f64: a pair of elements shares u1 and u2, hence radius and angle.
+typedef struct polar {
+    LLVMValueRef v_radius, v_angle;
+} polar;
+
+static polar polar_of(lf_kernel *k, const draw *r, LLVMValueRef v_u1, LLVMValueRef v_u2) {
     LLVMBuilderRef b = k->e->builder;
-    lf_dtype d = s->dtype, compute = lf_dtype_compute(d);
-    LLVMValueRef v_element = LLVMBuildAdd(b, args[4].re, args[3].re, "element");
-    draw r = {args[2].re, s->code == LF_OP_UNIFORM ? d : compute};
-    LLVMValueRef v_a = lf_emit_cast(k->e, d, compute, args[0]).re, v_b = lf_emit_cast(k->e, d, compute, args[1]).re;
-    if (s->code == LF_OP_NORMAL) {
-        LLVMValueRef v = LLVMBuildFAdd(b, v_a, LLVMBuildFMul(b, v_b, normal(k, &r, v_element), ""), "");
-        return lf_emit_cast(k->e, compute, d, (lf_register){v, NULL});
+    lf_dtype d = r->unit;
+    LLVMTypeRef l_real = LLVMTypeOf(v_u1);
+    v_u1 = LLVMBuildFAdd(b, v_u1, LLVMConstReal(l_real, d == LF_F64 ? 0x1p-53 : 0x1p-24), "");
+    polar p = {.v_radius = math(k, LF_OP_SQRT, d, LLVMBuildFMul(b, LLVMConstReal(l_real, -2), math(k, LF_OP_LOG, d, v_u1), ""))};
+    p.v_angle = LLVMBuildFMul(b, LLVMConstReal(l_real, d == LF_F64 ? 6.28318530717958647692 : (double)6.28318530717958647692f), v_u2, "");
+    return p;
+}
+
+static lf_register normal(lf_kernel *k, const draw *r, LLVMValueRef v_radius, LLVMValueRef v_wave) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v = LLVMBuildFAdd(b, r->v_a, LLVMBuildFMul(b, r->v_b, LLVMBuildFMul(b, v_radius, v_wave, "z"), ""), "");
+    return lf_emit_cast(k->e, r->unit, r->s->dtype, (lf_register){v, NULL});
+}
+
+static lf_register any_element(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
+    LLVMBuilderRef b = k->e->builder;
+    if (r->s->code == LF_OP_UNIFORM) return uniform(k, r, unit(k, r, v_element));
+    LLVMValueRef v_u1 = unit(k, r, LLVMBuildAnd(b, v_element, lf_i64_const(k, -2), "")), v_u2 = unit(k, r, LLVMBuildOr(b, v_element, lf_i64_const(k, 1), ""));
+    polar p = polar_of(k, r, v_u1, v_u2);
+    LLVMValueRef v_odd = LLVMBuildTrunc(b, v_element, LLVMInt1TypeInContext(k->e->context), "");
+    return normal(k, r, p.v_radius, l_select(k->e, v_odd, math(k, LF_OP_SIN, r->unit, p.v_angle), math(k, LF_OP_COS, r->unit, p.v_angle)));
+}
+
+// All elements of a block, of which v_element is the first.
+static void block_elements_of(lf_kernel *k, const draw *r, LLVMValueRef v_element, lf_register *out) {
+    LLVMValueRef words[4];
+    block_of(k, r, v_element, words);
+    for (unsigned at = 0; at < block_elements(r); at++) {
+        if (r->s->code == LF_OP_UNIFORM) {
+            out[at] = uniform(k, r, unit_at(k, r, words, at));
+            continue;
+        }
+        if (at % 2) continue;
+        polar p = polar_of(k, r, unit_at(k, r, words, at), unit_at(k, r, words, at + 1));
+        out[at] = normal(k, r, p.v_radius, math(k, LF_OP_COS, r->unit, p.v_angle));
+        out[at + 1] = normal(k, r, p.v_radius, math(k, LF_OP_SIN, r->unit, p.v_angle));
     }
-    LLVMValueRef v_width = LLVMBuildFSub(b, v_b, v_a, "");
-    if (!lf_is_half(d)) return (lf_register){l_fma(k->e, unit(k, &r, v_element), v_width, v_a), NULL};
-    lf_register u = {unit(k, &r, v_element), NULL}, width = {v_width, NULL}, low = {v_a, NULL};
-    return fma_once(k, d, as_double(k, LF_F32, u), as_double(k, LF_F32, width), as_double(k, LF_F32, low));
+}
+
+static draw draw_of(lf_kernel *k, const lf_stmt *s, const lf_register args[LF_RANDOM_ARGS]) {
+    lf_dtype d = s->dtype, compute = lf_dtype_compute(d);
+    return (draw){.s = s, .v_seed = args[2].re, .unit = s->code == LF_OP_UNIFORM ? d : compute,
+                  .v_a = lf_emit_cast(k->e, d, compute, args[0]).re, .v_b = lf_emit_cast(k->e, d, compute, args[1]).re};
+}
+
+static LLVMValueRef element_of(lf_kernel *k, const lf_register args[LF_RANDOM_ARGS]) {
+    return LLVMBuildAdd(k->e->builder, args[4].re, args[3].re, "element");
+}
+
+lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[LF_RANDOM_ARGS]) {
+    draw r = draw_of(k, s, args);
+    return any_element(k, &r, element_of(k, args));
+}
+
+// Lanes are mostly neighbours that begin a block: then a block is made once for all its elements. Else a loop makes one at a time.
+void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*args)[LF_RANDOM_ARGS], lf_register *out) {
+    LLVMBuilderRef b = k->e->builder;
+    draw r = draw_of(k, s, args[0]);
+    unsigned block = block_elements(&r);
+    LLVMTypeRef l_value = lf_register_type(k->e, s->dtype), l_numbers = LLVMArrayType2(k->l_i64, k->lanes), l_values = LLVMArrayType2(l_value, k->lanes);
+    LLVMValueRef v_first = element_of(k, args[0]), v_numbers = lf_alloca(k, l_numbers, "elements"), v_values = lf_alloca(k, l_values, "drawn");
+    LLVMValueRef v_aligned = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, v_first, lf_i64_const(k, block - 1), ""), lf_i64_const(k, 0), "");
+    LLVMValueRef v_elements[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        v_elements[lane] = element_of(k, args[lane]);
+        LLVMValueRef v_next = LLVMBuildICmp(b, LLVMIntEQ, v_elements[lane], LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), "");
+        v_aligned = LLVMBuildAnd(b, v_aligned, v_next, "aligned");
+    }
+    LLVMBasicBlockRef b_whole = lf_block(k, "whole_blocks"), b_apart = lf_block(k, "apart"), b_done = lf_block(k, "drawn"), from[2];
+    LLVMBuildCondBr(b, v_aligned, b_whole, b_apart);
+    LLVMPositionBuilderAtEnd(b, b_whole);
+    lf_register whole[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane += block) block_elements_of(k, &r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
+    from[0] = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_apart);
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        LLVMValueRef v_lane = lf_i64_const(k, lane);
+        LLVMBuildStore(b, v_elements[lane], LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_lane, 1, ""));
+    }
+    lf_loop_blocks loop;
+    LLVMValueRef v_at = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, k->lanes), lf_i64_const(k, 1), "lane");
+    LLVMValueRef v_number = LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_at, 1, ""), "number");
+    LLVMBuildStore(b, any_element(k, &r, v_number).re, LLVMBuildInBoundsGEP2(b, l_value, v_values, &v_at, 1, ""));
+    lf_for_end(k, &loop, LF_HINT_ROLLED);
+    LLVMValueRef apart[LF_MAX_LANES];
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        LLVMValueRef v_lane = lf_i64_const(k, lane);
+        apart[lane] = LLVMBuildLoad2(b, l_value, LLVMBuildInBoundsGEP2(b, l_value, v_values, &v_lane, 1, ""), "");
+    }
+    from[1] = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_done);
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        out[lane] = (lf_register){LLVMBuildPhi(b, l_value, ""), NULL};
+        LLVMAddIncoming(out[lane].re, (LLVMValueRef[]){whole[lane].re, apart[lane]}, from, 2);
+    }
+}
+
+bool lf_random_shares(const lf_kernel *k, const lf_stmt *s) {
+    return k->lanes % (s->dtype == LF_F64 ? 2 : 4) == 0;
 }

@@ -31,6 +31,27 @@ static LLVMValueRef gpu_float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
     return LLVMBuildCall2(e->builder, type, v_asm, &v_float, 1, "bf16");
 }
 
+static LLVMValueRef is_rounded_to_bf16(lf_emit *e, LLVMValueRef v) {
+    bool rounded = e->has_bf16 && LLVMIsACallInst(v) && LLVMIsAInlineAsm(LLVMGetCalledValue(v)) && LLVMGetNumArgOperands(v) == 1 &&
+                   LLVMGetTypeKind(LLVMTypeOf(LLVMGetOperand(v, 0))) == LLVMFloatTypeKind;
+    return rounded ? LLVMGetOperand(v, 0) : NULL;
+}
+
+LLVMValueRef lf_emit_pack_halves(lf_emit *e, LLVMValueRef v_low, LLVMValueRef v_high) {
+    static const char code[] = "cvt.rn.bf16x2.f32 $0, $1, $2;", constraints[] = "=r,f,f";
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef v_floats[2] = {is_rounded_to_bf16(e, v_high), is_rounded_to_bf16(e, v_low)};
+    if (!v_floats[0] || !v_floats[1]) {
+        LLVMValueRef v_above = LLVMBuildShl(b, LLVMBuildZExt(b, v_high, l_int_type(e, 32), ""), l_int(e, 32, 16), "");
+        return LLVMBuildOr(b, v_above, LLVMBuildZExt(b, v_low, l_int_type(e, 32), ""), "pair");
+    }
+    // Both were rounded just now: one instruction rounds and packs them.
+    LLVMTypeRef f32 = l_real_type(e, LF_F32), type = LLVMFunctionType(l_int_type(e, 32), (LLVMTypeRef[]){f32, f32}, 2, 0);
+    LLVMValueRef v_asm =
+        LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(b, type, v_asm, v_floats, 2, "pair");
+}
+
 // f32 to bf16 in integers on most targets: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat
 // type is a source of double roundings. The GPU's own conversion is the same but for the bits of a NaN, which are nobody's.
 static LLVMValueRef float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
