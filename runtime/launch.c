@@ -129,7 +129,7 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) 
     return true;
 }
 
-enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, UNROLLED_WEIGHT = 2500, UNROLLED_REDUCTIONS = 8, MOST_ROUND_REDUCTIONS = 4 };
+enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, UNROLLED_WEIGHT = 2500, UNROLLED_REDUCTIONS = 8, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
 
 static uint32_t power_above(uint64_t n, uint32_t least) {
     uint32_t p = least;
@@ -163,9 +163,7 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
     if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > UNROLLED_WEIGHT) return false;
     plan->cls.shape = LFUSER_ABI_ROUNDS;
     plan->cls.spans = 8;
-    // A row that is read again should still be in the cache: fewer rows under way at once, of more threads each.
-    uint32_t block = l->reduces ? 16 : 32;
-    plan->cls.chunks = (uint8_t)(warps >= block ? 1 : block / warps);
+    plan->cls.chunks = (uint8_t)(warps >= ROUND_WARPS ? 1 : ROUND_WARPS / warps);
     return true;
 }
 

@@ -19,6 +19,7 @@ typedef struct node {
 struct lf_replay {
     lf_cuda_device *device;
     CUgraphExec exec;
+    CUgraph graph;  // lives as long as exec: parameters are set by its nodes
     uint32_t n;
     node nodes[];
 };
@@ -74,6 +75,7 @@ static lf_status add_nodes(lf_cuda_device *d, CUgraph graph, lf_replay *r, const
 static void free_replay(lf_replay *r, bool entered) {
     lf_cuda_device *d = r->device;
     if (r->exec && entered) lf_cuda_report(d, d->cu.cuGraphExecDestroy(r->exec), "cuGraphExecDestroy");
+    if (r->graph && entered) lf_cuda_report(d, d->cu.cuGraphDestroy(r->graph), "cuGraphDestroy");
     for (uint32_t i = 0; i < r->n; i++) lf_free(d->base.allocator, r->nodes[i].args);
     lf_free(d->base.allocator, r);
 }
@@ -83,11 +85,9 @@ static lf_status make(lf_cuda_device *d, const lf_launch *launches, uint32_t n, 
     if (!r) return lf_out_of_memory();
     r->device = d;
     r->n = n;
-    CUgraph graph = NULL;
-    lf_status s = lf_cuda_check(d, d->cu.cuGraphCreate(&graph, 0), "cuGraphCreate");
-    if (!s) s = add_nodes(d, graph, r, launches);
-    if (!s) s = lf_cuda_check(d, d->cu.cuGraphInstantiateWithFlags(&r->exec, graph, 0), "cuGraphInstantiateWithFlags");
-    if (graph) lf_cuda_report(d, d->cu.cuGraphDestroy(graph), "cuGraphDestroy");
+    lf_status s = lf_cuda_check(d, d->cu.cuGraphCreate(&r->graph, 0), "cuGraphCreate");
+    if (!s) s = add_nodes(d, r->graph, r, launches);
+    if (!s) s = lf_cuda_check(d, d->cu.cuGraphInstantiateWithFlags(&r->exec, r->graph, 0), "cuGraphInstantiateWithFlags");
     if (s) free_replay(r, true);
     else *out_replay = r;
     return s;

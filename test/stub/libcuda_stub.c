@@ -588,6 +588,7 @@ CUresult stub_cuGraphExecDestroy(CUgraphExec exec) {
     return enter("cuGraphExecDestroy");
 }
 static struct CUgraphNode_st *find_node(CUgraphExec exec, CUgraphNode node) {
+    if (!stub.graphs) return NULL; // the nodes went with their graph
     for (int i = 0; i < exec->graph.n; i++)
         if (exec->graph.handles[i] == node) return &exec->graph.nodes[i];
     return NULL;

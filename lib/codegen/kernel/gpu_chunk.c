@@ -30,12 +30,18 @@ static void place_spans(gpu *g, LLVMValueRef v_first) {
     }
 }
 
+// An element that stands in for one past the end changes nothing: it was, or will be, reduced anyhow.
+static bool takes_repeats(const lf_stmt *s) {
+    return s->code == LF_OP_RMIN || s->code == LF_OP_RMAX || s->code == LF_OP_ANY || s->code == LF_OP_ALL;
+}
+
 // What is reduced: a statement's value, or a result that a chunk left in memory.
 static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     const lf_stmt *s = reduction(g, i);
     LLVMValueRef v_position = lane ? LLVMBuildAdd(b, g->v_position[span], lf_i64_const(k, lane), "") : g->v_position[span];
+    if (!g->from && takes_repeats(s)) return lf_contribution(k, s, lane, v_position);
     if (!g->from) return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
     LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
     v_position = LLVMBuildSelect(b, v_there, v_position, lf_i64_const(k, 0), "");
