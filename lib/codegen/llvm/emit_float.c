@@ -1,6 +1,7 @@
 // Families on the values and bits of floats: rounding to integers, minima and maxima, signs, predicates, neighbours.
 // Does not belong here: arithmetic and functions (emit_math.c).
 #include "codegen/llvm/emit_family.h"
+#include <math.h>
 
 // ---- rounding to integers -------------------------------------------------------------------------------------------
 // |x| to the nearest integer, ties to even, by adding and taking away 2^23 (2^52), where the unit is 1. Larger ones are
@@ -48,13 +49,19 @@ lf_register lf_emit_rounding_op(lf_emit *e, const lf_elem *x, const lf_register 
 }
 
 // ---- minima and maxima ----------------------------------------------------------------------------------------------
+static bool is_from_integer(LLVMValueRef v) { return LLVMIsASIToFPInst(v) || LLVMIsAUIToFPInst(v); }
+
 // x86 does not get llvm.minimumnum: where LLVM 22 knows one operand to be no NaN (a converted integer) it exchanges the two, and
-// a scalar minimumnum(NaN, x) then is NaN. minimum and maximum bear that exchange.
+// a scalar minimumnum(NaN, x) then is NaN. minimum and maximum bear that exchange, but for a signalling NaN beside such an operand.
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
     bool least = code == LF_OP_MIN || code == LF_OP_FMIN, other = code == LF_OP_FMIN || code == LF_OP_FMAX;
     if (other && e->target == LF_EMIT_NVPTX) return l_intrinsic2(e, least ? "llvm.minimumnum" : "llvm.maximumnum", a, b);
     LLVMValueRef v_best = l_intrinsic2(e, least ? "llvm.minimum" : "llvm.maximum", a, b);
-    if (!other) return v_best;
+    if (!other) {
+        if (e->target == LF_EMIT_NVPTX || (!is_from_integer(a) && !is_from_integer(b))) return v_best;
+        LLVMValueRef v_nan = LLVMConstReal(LLVMTypeOf(a), (double)NAN);
+        return l_select(e, l_fcmp(e, LLVMRealUNO, a, b), v_nan, v_best);
+    }
     v_best = l_select(e, l_fcmp(e, LLVMRealUNO, b, b), a, v_best);
     return l_select(e, l_fcmp(e, LLVMRealUNO, a, a), b, v_best);
 }
