@@ -104,7 +104,7 @@ static int run_jobs(double until) {
     unsigned running = 0;
     uint64_t end = first_seed + n_programs;
     for (unsigned j = 0; j < n_jobs; j++) {
-        at[j] = first_seed + j;
+        board->at[j] = at[j] = first_seed + j; // one that has nothing to do says where it stands too
         workers[j] = start_worker(j, at[j], n_jobs, end, until);
         running++;
     }

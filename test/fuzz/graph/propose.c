@@ -449,6 +449,8 @@ static int make_index(maker *m) {
 static int make_contraction(maker *m) {
     int x = a_tensor_of_rank(m, 1), y = a_tensor_of_rank(m, 1);
     if (x < 0 || m->exact) return -1;
+    if (at(m, x)->rank == 8 || at(m, y)->rank == 8)
+        return -1;          // refused as unsupported: a kernel has no axis left for the sum
     if (chance(m->r, 60)) { // something that fits: its own transpose
         y = x;
         if (at(m, x)->rank >= 2) {
