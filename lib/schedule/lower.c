@@ -191,7 +191,7 @@ static bool same_host(const lf_value *a, const lf_value *b) { return a == b || (
 static uint32_t find_access(lf_lowering *l, const lf_access *access) {
     for (size_t i = 0; i < l->accesses.count; i++) {
         const lf_access *other = &l->accesses.data[i];
-        bool same = other->store == access->store && other->dtype == access->dtype && other->n_terms == access->n_terms &&
+        bool same = other->store == access->store && other->dtype == access->dtype && other->row == access->row && other->n_terms == access->n_terms &&
                     same_host(other->base, access->base);
         for (unsigned a = 0; a < LF_MAX_AXES && same; a++) same = same_host(other->strides[a], access->strides[a]);
         for (unsigned t = 0; t < access->n_terms && same; t++) same = same_host(other->terms[t], access->terms[t]);
