@@ -135,11 +135,10 @@ END_TEST
 
 static Suite *make(void) {
     Suite *s = suite_create("api schedules");
-    TCase *t = device_tcase(s, "schedules", 600);
-    tcase_add_loop_test(t, norms_of_every_length, 0, COUNT(norms));
-    tcase_add_loop_test(t, reductions_of_every_length, 0, COUNT(reductions));
-    tcase_add_test(t, columns_of_every_width);
-    tcase_add_loop_test(t, elements_of_every_shape, 0, COUNT(elements));
+    tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
+    tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
+    tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
+    tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));
     return s;
 }
 
