@@ -82,7 +82,7 @@ static LLVMValueRef fast_sigmoid(lf_emit *e, LLVMValueRef a) {
     LLVMValueRef v_one = l_number_like(a, 1);
     LLVMValueRef p = fast_exp2(e, LLVMBuildFMul(e->builder, l_fabs(e, a), l_number_like(a, -0x1.715476p+0), "t"));
     LLVMValueRef v_above = l_select(e, l_fcmp_const(e, LLVMRealOLT, a, 0), p, v_one);
-    return LLVMBuildFDiv(e->builder, v_above, LLVMBuildFAdd(e->builder, v_one, p, "below"), "sigmoid");
+    return l_intrinsic2(e, "llvm.nvvm.div.approx.f", v_above, LLVMBuildFAdd(e->builder, v_one, p, "below"));
 }
 
 // What fast mode does otherwise on a GPU, or NULL. Half results have so few bits that one instruction is enough.
