@@ -143,7 +143,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
 
 void lf_gpu_exchange(gpu *g, lf_partial *p) {
     lf_kernel *k = g->k;
-    lf_gpu_barrier(k);  // the results of the last exchange have been read
+    if (!g->v_buffer) lf_gpu_barrier(k);  // the results of the last exchange have been read
     lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, g->v_thread, lf_i64_const(k, 5), "warp"), p);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, NULL, p);

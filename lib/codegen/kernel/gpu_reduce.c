@@ -79,7 +79,9 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     lf_emit_rows_of_level(k, 0, v_leads);
     lf_partial partial[LF_GPU_REDUCTIONS];
     lf_partials memory[LF_GPU_REDUCTIONS];
+    g->v_buffer = LLVMBuildAnd(b, v_cell, v_one, "buffer");  // in turn, so that one barrier a chunk is enough
     lf_gpu_emit_chunk(k, g, v_chunk, partial);
+    g->v_buffer = NULL;
     for (unsigned i = 0; i < g->n; i++) memory[i] = stored(g, i, v_row, v_rows, v_chunks);
     lf_if_blocks leader, ends, last;
     lf_if_begin(k, &leader, v_leads, "leave");

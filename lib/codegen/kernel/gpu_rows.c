@@ -85,6 +85,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         buffers = 2;
         warps = g.resident ? warps * g.chunks : LFUSER_ABI_ROUND_SLOTS;
     }
+    if (k->cls.shape == LFUSER_ABI_SPLIT) buffers = 2;
     if (warp && lf_gpu_unrolls(&g)) {
         g.resident = true;
         pass_of = resident_pass;
