@@ -89,7 +89,7 @@ lf_status lf_run_read_argument(lf_run *r, uint32_t i) {
         if (t->device.type != 1 && t->device.type != 3) return bad_argument(r, i, "must lie in host memory, lies on %s:%d", lf_run_device_name(t->device.type), (int)t->device.ordinal);
         if (!t->data) return bad_argument(r, i, "has no data (NULL)");
         d = lf_tensor_dtype(t);
-        memcpy(&value, (const char *)t->data + t->byte_offset, lf_dtype_bytes(d));
+        if (d == (lf_dtype)p->dtype) memcpy(&value, (const char *)t->data + t->byte_offset, lf_dtype_bytes(d));
     } else if (arg->kind == LFUSER_TENSOR || (p->kind == LFUSER_ABI_SCALAR && arg->kind != LFUSER_SCALAR)) {
         return bad_argument(r, i, "expected a scalar of %s, got a tensor", lf_dtype_name((lf_dtype)p->dtype));
     }

@@ -266,11 +266,18 @@ static bool on_host(const lf_op *op) {
     return true;
 }
 
+// Host values and checks always are; of the rest, what something returned depends on.
+static bool is_needed(lf_run *run, const lf_op *op) {
+    bool needed = on_host(op);
+    for (unsigned i = 0; i < op->n_results && !needed; i++) needed = lf_slot_of(run, &op->results[i])->uses != 0;
+    return needed;
+}
+
 static void count_uses(lf_run *run) {
-    for (const lf_op *op = run->graph->first; op; op = op->next)
-        for (unsigned i = 0; i < op->n_operands && !op->alias; i++)
-            if (op->operands[i]) lf_slot_of(run, op->operands[i])->uses++;
     for (uint32_t i = 0; i < run->graph->n_outputs; i++) lf_slot_of(run, run->graph->outputs[i].value)->uses++;
+    for (const lf_op *op = run->graph->last; op; op = op->prev)
+        for (unsigned i = 0; i < op->n_operands && !op->alias && is_needed(run, op); i++)
+            if (op->operands[i]) lf_slot_of(run, op->operands[i])->uses++;
 }
 
 // Host values and checks come first, as in a compiled program: a check that fails does so before any tensor is computed,
@@ -283,7 +290,7 @@ static lf_status run_ops(lf_run *run, bool *done) {
     }
     i = 0;
     for (const lf_op *op = run->graph->first; op; op = op->next, i++)
-        if (!done[i]) LF_TRY(run_op(run, op));
+        if (!done[i] && is_needed(run, op)) LF_TRY(run_op(run, op));
     return NULL;
 }
 

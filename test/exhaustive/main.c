@@ -2,7 +2,7 @@
 //
 // exhaustive [--device=cpu|cuda[:N]] [--full] [--slice=N] [--f64=N] [--only=NAME,…]
 //   Without --full: all ops and casts on the device, bit for bit against the interpreter, and within what is permitted of the true
-//   value (MPFR has the last word). --slice: one f32 of N (default 128). --f64: f64 inputs that MPFR judges, a function.
+//   value (MPFR has the last word). --slice: one f32 of N (default 64). --f64: f64 inputs that MPFR judges, a function.
 //   --full: all 2^32 f32 inputs of each unary op on the device, bit for bit against the CPU device.
 //   --only: these ops; "cast" and "sum" (fast mode) are names too.
 // Prints a line a function, then "N passed, N failed"; exit status 1 when any failed, 77 when there is no such device.
@@ -20,7 +20,7 @@ static bool option(const char *arg, const char *name, const char **out_value) {
 
 int main(int argc, char **argv) {
     options o = {
-        .device = getenv("LFUSER_TEST_DEVICE"), .slice = 128, .fast_slice = 4096, .f64_exact = 2000, .f64_bits = 1 << 18};
+        .device = getenv("LFUSER_TEST_DEVICE"), .slice = 64, .fast_slice = 4096, .f64_exact = 2000, .f64_bits = 1 << 18};
     for (int i = 1; i < argc; i++) {
         const char *value;
         if (option(argv[i], "--device", &value))
