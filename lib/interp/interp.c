@@ -273,11 +273,23 @@ static bool is_needed(lf_run *run, const lf_op *op) {
     return needed;
 }
 
+static void use(lf_run *run, lf_value *v) {
+    if (v) lf_slot_of(run, v)->uses++;
+}
+
+// Starts, steps and amounts are kept to the end: only operands are given back when their last reader is done.
 static void count_uses(lf_run *run) {
-    for (uint32_t i = 0; i < run->graph->n_outputs; i++) lf_slot_of(run, run->graph->outputs[i].value)->uses++;
-    for (const lf_op *op = run->graph->last; op; op = op->prev)
-        for (unsigned i = 0; i < op->n_operands && !op->alias && is_needed(run, op); i++)
-            if (op->operands[i]) lf_slot_of(run, op->operands[i])->uses++;
+    for (uint32_t i = 0; i < run->graph->n_outputs; i++) use(run, run->graph->outputs[i].value);
+    for (const lf_op *op = run->graph->last; op; op = op->prev) {
+        if (op->alias || !is_needed(run, op)) continue;
+        for (unsigned i = 0; i < op->n_operands; i++) use(run, op->operands[i]);
+        for (unsigned a = 0; a < LF_MAX_RANK; a++) {
+            use(run, op->extra[a]);
+            if (lf_op_info_of(op->code)->kind != LF_KIND_VIEW || op->view.reshape) continue;
+            use(run, op->view.start[a]);
+            use(run, op->view.step[a]);
+        }
+    }
 }
 
 // Host values and checks come first, as in a compiled program: a check that fails does so before any tensor is computed,
