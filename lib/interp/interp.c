@@ -277,12 +277,14 @@ static void use(lf_run *run, lf_value *v) {
     if (v) lf_slot_of(run, v)->uses++;
 }
 
-// Starts, steps and amounts are kept to the end: only operands are given back when their last reader is done.
+// Extents, starts, steps and amounts are kept to the end: only operands are given back when their last reader is done.
 static void count_uses(lf_run *run) {
     for (uint32_t i = 0; i < run->graph->n_outputs; i++) use(run, run->graph->outputs[i].value);
     for (const lf_op *op = run->graph->last; op; op = op->prev) {
         if (op->alias || !is_needed(run, op)) continue;
         for (unsigned i = 0; i < op->n_operands; i++) use(run, op->operands[i]);
+        for (unsigned i = 0; i < op->n_results; i++)
+            for (unsigned a = 0; a < op->results[i].type.rank; a++) use(run, op->results[i].type.dims[a]);
         for (unsigned a = 0; a < LF_MAX_RANK; a++) {
             use(run, op->extra[a]);
             if (lf_op_info_of(op->code)->kind != LF_KIND_VIEW || op->view.reshape) continue;
