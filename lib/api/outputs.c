@@ -55,15 +55,16 @@ static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     if (!lf_run_fits_device(r->device, t)) return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): the buffer lies on %s:%d, the program was compiled for %s:%d", r->abi->name, i,
                         o->name ? o->name : "?", lf_run_device_name(t->device.type), (int)t->device.ordinal, r->device->ops->name, r->device->ordinal);
     int64_t stride = 1;
-    bool empty = false;
+    bool empty = false, overflow = false;
     for (uint32_t k = o->rank; k-- > 0;) {
         if (t->shape[k] != (int64_t)slot[1 + k])
             return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): axis %u of the buffer has extent %lld, the output %lld", r->abi->name, i,
                             o->name ? o->name : "?", k, (long long)t->shape[k], (long long)slot[1 + k]);
         empty |= t->shape[k] == 0;
         slot[1 + o->rank + k] = (uint64_t)(t->strides ? t->strides[k] : stride);
-        stride *= t->shape[k];
+        overflow |= __builtin_mul_overflow(stride, t->shape[k] ? t->shape[k] : 1, &stride);
     }
+    if (overflow && !empty && !t->strides) return bad_output(r, i, "the buffer has more elements than fit 64 bits");
     slot[0] = (uint64_t)(uintptr_t)t->data + t->byte_offset;
     if (!empty && !t->data) return bad_output(r, i, "the buffer has no data (NULL)");
     if (!empty && slot[0] % lf_dtype_bytes(lf_dtype_part((lf_dtype)o->dtype))) return bad_output(r, i, "the buffer is not aligned to its element");

@@ -86,7 +86,8 @@ START_TEST(time_grows_with_length) {
     (void)seconds_to_run(500); // loads the code generator
     double one = seconds_to_run(SLOW_BUILD ? 600 : 2500), four = seconds_to_run(SLOW_BUILD ? 2400 : 10000);
     printf("%.2f s and %.2f s of processor time for four times as many ops\n", one, four);
-    ck_assert_msg(four < 8 * one, "%.2f s, and four times as many ops %.2f s", one, four);
+    // A sanitizer's own work on the first pages of memory is no part of the growth.
+    ck_assert_msg(four < 8 * one + (SLOW_BUILD ? 1 : 0), "%.2f s, and four times as many ops %.2f s", one, four);
 }
 END_TEST
 
