@@ -129,7 +129,7 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) 
     return true;
 }
 
-enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, UNROLLED_WEIGHT = 2500, UNROLLED_REDUCTIONS = 8, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
+enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
 
 static uint32_t power_above(uint64_t n, uint32_t least) {
     uint32_t p = least;
@@ -140,14 +140,14 @@ static uint32_t power_above(uint64_t n, uint32_t least) {
 // The row held by a block: as many chunks at once as it has, and as few columns a thread as leave enough registers. Buckets of spans
 // and chunks are powers of two, so that few kernels serve all lengths.
 static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes) {
-    if (plan->columns > MOST_THREADS * LFUSER_ABI_CHUNK || l->reductions > UNROLLED_REDUCTIONS) return false;
+    if (plan->columns > MOST_THREADS * LFUSER_ABI_CHUNK || l->reductions > LFUSER_ABI_UNROLLED_REDUCTIONS) return false;
     uint32_t chunks = power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
     uint32_t spans = chunks > 1 ? 8 : power_above((plan->columns + SPAN - 1) / SPAN, 2);
     if (lanes == 1 && spans > 2) spans = 8;
     for (uint32_t v = lanes; v >= 1; v /= 2) {
         uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4, registers = spans * v * (l->kept > loaded ? l->kept : loaded);
         if (threads > MOST_THREADS) return false;
-        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) || l->weight * v * spans > UNROLLED_WEIGHT) continue;
+        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) || l->weight * v * spans > LFUSER_ABI_UNROLLED_WEIGHT) continue;
         plan->cls.vector = (uint8_t)v;
         plan->cls.shape = LFUSER_ABI_RESIDENT;
         plan->cls.spans = (uint8_t)spans;
@@ -160,7 +160,7 @@ static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, ui
 static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes) {
     uint32_t warps = SPAN / lanes / 32;
     uint64_t chunks = (plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK;
-    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > UNROLLED_WEIGHT) return false;
+    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     plan->cls.shape = LFUSER_ABI_ROUNDS;
     plan->cls.spans = 8;
     plan->cls.chunks = (uint8_t)(warps >= ROUND_WARPS ? 1 : ROUND_WARPS / warps);
@@ -219,7 +219,7 @@ static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const in
 static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
     uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes), room = MOST_SHARED, tiled = 0;
     if (extents[innermost - 1] < outer / 2 || extents[innermost] < inner / 2) return false;
-    if (l->weight * outer * inner / LFUSER_ABI_TILE_THREADS > UNROLLED_WEIGHT) return false;
+    if (l->weight * outer * inner / LFUSER_ABI_TILE_THREADS > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES; i++) {
         uint32_t bytes = outer * inner * l->accesses[i].bytes;
         if (!is_turned(l, args, i, innermost - 1) || bytes > room) continue;
@@ -306,7 +306,7 @@ static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
         room -= bytes;
     }
     *out = (lfuser_abi_class){.rows = l->rows, .vector = (uint8_t)lanes, .shape = LFUSER_ABI_TILE, .tiled = (uint8_t)tiled};
-    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <= UNROLLED_WEIGHT;
+    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <= LFUSER_ABI_UNROLLED_WEIGHT;
 }
 
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {

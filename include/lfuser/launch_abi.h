@@ -104,6 +104,9 @@ typedef enum lfuser_abi_shape {
                               // one of these, not along the innermost one, go through shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
+// A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
+// RESIDENT and ROUNDS need that.
+enum { LFUSER_ABI_UNROLLED_WEIGHT = 2500, LFUSER_ABI_UNROLLED_REDUCTIONS = 8 };
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {

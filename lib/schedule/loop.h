@@ -18,7 +18,6 @@ enum {
     LF_MAX_AXES = 2 * LF_MAX_RANK,
     LF_MAX_SPLIT = 6         // reductions of a kernel that may be split: their exchange must fit 48 KiB of shared memory
 };
-enum { LF_UNROLLED_WEIGHT = 2500 };   // a GPU thread's columns are written out side by side up to this many instructions, else in a loop
 typedef uint32_t lf_stmt_id;                   // index into lf_loop.stmts
 #define LF_NO_STMT UINT32_MAX
 

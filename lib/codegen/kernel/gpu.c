@@ -31,7 +31,7 @@ LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
 // How many vectors a thread takes, a block's width apart, so that their loads are under way together.
 static unsigned pointwise_vectors(const lf_kernel *k) {
     if (!k->rows || k->loop->indexed) return 1;
-    return k->loop->weight * k->lanes * 2 <= LF_UNROLLED_WEIGHT / 2 ? 2 : 1;
+    return k->loop->weight * k->lanes * 2 <= LFUSER_ABI_UNROLLED_WEIGHT / 2 ? 2 : 1;
 }
 
 static void emit_pointwise(lf_kernel *k, lf_object *out) {

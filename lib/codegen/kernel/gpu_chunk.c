@@ -3,7 +3,7 @@
 // needed; else they are a loop.
 #include "codegen/kernel/gpu.h"
 
-enum { UNROLLED_REDUCTIONS = 8, AHEAD_REGISTERS = 8 };
+enum { AHEAD_REGISTERS = 8 };
 
 static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP; }
 
@@ -11,7 +11,7 @@ static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->
 
 bool lf_gpu_unrolls(const gpu *g) {
     const lf_kernel *k = g->k;
-    return k->loop->reductions <= UNROLLED_REDUCTIONS && (g->from || k->loop->weight * k->lanes * g->spans <= LF_UNROLLED_WEIGHT);
+    return k->loop->reductions <= LFUSER_ABI_UNROLLED_REDUCTIONS && (g->from || k->loop->weight * k->lanes * g->spans <= LFUSER_ABI_UNROLLED_WEIGHT);
 }
 
 // ---- spans side by side ------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ static void load_ahead(gpu *g, unsigned step) {
 static void sum_spans(gpu *g, lf_partial *out) {
     lf_kernel *k = g->k;
     enum { LEVELS = 4 };
-    lf_partial waiting[LEVELS][UNROLLED_REDUCTIONS][LF_MAX_LANES];
+    lf_partial waiting[LEVELS][LFUSER_ABI_UNROLLED_REDUCTIONS][LF_MAX_LANES];
     for (unsigned step = 0; step < g->spans; step++) {
         unsigned span = span_of(g, step);
         if (!g->from) load_ahead(g, step);
