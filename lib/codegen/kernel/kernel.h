@@ -60,6 +60,9 @@ LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked_axis);
 LLVMValueRef lf_columns(lf_kernel *k);                                   // product of column extents, i64
 // Splits a linear number into an index along each of n axes with these extents (innermost last).
 void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned), LLVMValueRef *out);
+// Merged axes lie at the end of their section of the argument block.
+static inline unsigned lf_row_axis(const lf_kernel *k, unsigned walked) { return k->loop->rows - k->rows + walked; }
+static inline unsigned lf_column_axis(const lf_kernel *k, unsigned walked) { return k->loop->rows + k->loop->cols - k->cols + walked; }
 void lf_kernel_use_copy(lf_kernel *k, unsigned copy);                    // the first one is used unless told otherwise
 void lf_kernel_begin_row(lf_kernel *k);                                  // after v_row: forgets statements, computes row addresses
 void lf_kernel_forget_columns(lf_kernel *k);                             // after v_column changes, in this copy
@@ -82,9 +85,14 @@ void lf_set_reduced(lf_kernel *k, lf_stmt_id id, unsigned lane, lf_partial p);
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
 LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);
 LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
+LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
+
+// memory.c
+void lf_set_row_addresses(lf_kernel *k);                                  // of all accesses, columns aside; part of begin_row
+void lf_emit_memory(lf_kernel *k, lf_stmt_id load_or_store, lf_register *registers);   // all lanes; a load fills the statement's registers
+LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store);   // at the current row and column
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load);
-LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
 
 // A counting loop: for (i = from; i < to; i += step). Between begin and end the builder stands in the body.
 typedef struct lf_loop_blocks {
@@ -137,7 +145,6 @@ typedef struct lf_team {
 lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass);
 void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row);
 void lf_emit_scatter_row(lf_kernel *k);
-LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store);   // at the current row and column
 
 // cpu.c, gpu.c
 lf_status lf_kernel_emit_cpu(lf_kernel *k);
