@@ -28,16 +28,17 @@ typedef struct lf_device_stats {
 typedef enum lf_image_kind { LF_IMAGE_NATIVE, LF_IMAGE_PTX, LF_IMAGE_CUBIN } lf_image_kind;
 typedef struct lf_image {
     lf_image_kind kind;
-    const char *entry;     // name of the kernel
-    const void *data;      // PTX text (NUL-terminated) or cubin
-    size_t size;           // bytes of data
-    void *address;         // NATIVE: lf_native_kernel (SIM device: lf_sim_program, base/sim_abi.h); stays valid until the kernel is destroyed
+    const char *entry; // name of the kernel
+    const void *data;  // PTX text (NUL-terminated) or cubin
+    size_t size;       // bytes of data
+    void *
+        address; // NATIVE: lf_native_kernel (SIM device: lf_sim_program, base/sim_abi.h); stays valid until the kernel is destroyed
     uint32_t shared_bytes; // static shared memory a block uses (reported, checked against the device)
     // NATIVE: called once, with release_arg, when the kernel is destroyed and its last launch is over, on whatever thread
     // that ends on. NULL: kernel_destroy waits for its launches instead.
     void (*release)(void *arg);
     void *release_arg;
-    uint32_t registers;    // image_link: most that a thread may have; 0: the driver decides
+    uint32_t registers; // image_link: most that a thread may have; 0: the driver decides
 } lf_image;
 
 // CPU code of a kernel: does work items [begin, end). `args` is the argument block.
@@ -65,7 +66,11 @@ typedef struct lf_mailbox_slot {
 typedef enum lf_copy_kind { LF_COPY_HOST_TO_DEVICE, LF_COPY_DEVICE_TO_HOST, LF_COPY_DEVICE_TO_DEVICE } lf_copy_kind;
 
 // DLPack's numbers (DLDeviceType).
-typedef enum lf_device_type { LF_DEVICE_CPU = 1, LF_DEVICE_CUDA = 2, LF_DEVICE_SIM = 12 /* an extension device */ } lf_device_type;
+typedef enum lf_device_type {
+    LF_DEVICE_CPU = 1,
+    LF_DEVICE_CUDA = 2,
+    LF_DEVICE_SIM = 12 /* an extension device */
+} lf_device_type;
 
 typedef struct lf_device_ops {
     const char *name;                   // "cpu", "cuda", "sim"
@@ -115,13 +120,13 @@ typedef struct lf_device_ops {
 
 // What code generation and launch sizes need to know.
 typedef struct lf_device_info {
-    char target[32];         // "cpu", "cuda:sm_90" or "sim"
-    char description[128];   // for people
-    uint32_t processors;     // cores or multiprocessors
+    char target[32];                                     // "cpu", "cuda:sm_90" or "sim"
+    char description[128];                               // for people
+    uint32_t processors;                                 // cores or multiprocessors
     uint32_t threads_a_processor, registers_a_processor; // resident at once; 0: not known
-    uint32_t max_block;      // threads a block
-    uint32_t max_shared;     // bytes of shared memory a block may have (opt-in limit)
-    uint32_t driver_version; // CUDA: as cuDriverGetVersion says, else 0
+    uint32_t max_block;                                  // threads a block
+    uint32_t max_shared;                                 // bytes of shared memory a block may have (opt-in limit)
+    uint32_t driver_version;                             // CUDA: as cuDriverGetVersion says, else 0
     uint64_t memory_bytes;
 } lf_device_info;
 

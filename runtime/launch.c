@@ -45,7 +45,7 @@ static bool mergeable(const lfuser_abi_launch *l, uint64_t *args, const int64_t 
 
 // Merges axes [first, first + n) and pushes what is left to the end; returns how many are left. Those in front get extent 1.
 static uint32_t merge_section(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t first, uint32_t n) {
-    uint32_t at = first + n;                       // [at, end) is done, innermost last
+    uint32_t at = first + n; // [at, end) is done, innermost last
     for (uint32_t a = first + n; a-- > first;) {
         if (extents[a] == 1) continue;
         if (at < first + n && mergeable(l, args, extents, a, at)) {
@@ -70,7 +70,8 @@ static uint8_t bucket(uint32_t left, uint32_t all) { return (uint8_t)(all == 0 ?
 static bool is_indexed(const lfuser_abi_launch *l) { return l->merge_rows < l->rows || l->merge_cols < l->cols; }
 
 // The leading `free` of n axes may be merged. Returns how many axes are walked.
-static uint8_t merge_free(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t first, uint32_t n, uint32_t free) {
+static uint8_t merge_free(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t first, uint32_t n,
+                          uint32_t free) {
     uint32_t left = merge_section(l, args, extents, first, free);
     return free == n ? bucket(left, n) : (uint8_t)(left + n - free);
 }
@@ -91,13 +92,15 @@ static bool is_contiguous(const lfuser_abi_launch *l, uint64_t *args, uint32_t t
     if (!innermost) return false;
     for (uint32_t i = 0; i < l->n_accesses; i++) {
         bool varies = l->accesses[i].varies >> (innermost - 1) & 1;
-        if (strides_of(l, args, i)[innermost - 1 - is_tiled(tiled, i)] != varies || (is_tiled(tiled, i) && !varies)) return false;
+        if (strides_of(l, args, i)[innermost - 1 - is_tiled(tiled, i)] != varies || (is_tiled(tiled, i) && !varies))
+            return false;
     }
     return true;
 }
 
 // Every vector of `lanes` elements lies within the axis (for tiled accesses the one before it) and is aligned to its size.
-static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t axis, uint32_t lanes, uint32_t tiled) {
+static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t axis, uint32_t lanes,
+                       uint32_t tiled) {
     uint32_t axes = l->rows + l->cols;
     if (extents[axis] % lanes || (tiled && extents[axis - 1] % lanes)) return false;
     for (uint32_t i = 0; i < l->n_accesses; i++) {
@@ -129,7 +132,14 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) 
     return true;
 }
 
-enum { SPAN = 1024, MOST_THREADS = 1024, REGISTERS_FEW = 96, REGISTERS_MANY = 40, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
+enum {
+    SPAN = 1024,
+    MOST_THREADS = 1024,
+    REGISTERS_FEW = 96,
+    REGISTERS_MANY = 40,
+    MOST_ROUND_REDUCTIONS = 4,
+    ROUND_WARPS = 16
+};
 
 static uint32_t power_above(uint64_t n, uint32_t least) {
     uint32_t p = least;
@@ -145,9 +155,12 @@ static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, ui
     uint32_t spans = chunks > 1 ? 8 : power_above((plan->columns + SPAN - 1) / SPAN, 2);
     if (lanes == 1 && spans > 2) spans = 8;
     for (uint32_t v = lanes; v >= 1; v /= 2) {
-        uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4, registers = spans * v * (l->kept > loaded ? l->kept : loaded);
+        uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4,
+                 registers = spans * v * (l->kept > loaded ? l->kept : loaded);
         if (threads > MOST_THREADS) return false;
-        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) || l->weight * v * spans > LFUSER_ABI_UNROLLED_WEIGHT) continue;
+        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) ||
+            l->weight * v * spans > LFUSER_ABI_UNROLLED_WEIGHT)
+            continue;
         plan->cls.vector = (uint8_t)v;
         plan->cls.shape = LFUSER_ABI_RESIDENT;
         plan->cls.spans = (uint8_t)spans;
@@ -160,7 +173,9 @@ static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, ui
 static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes) {
     uint32_t warps = SPAN / lanes / 32;
     uint64_t chunks = (plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK;
-    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS || l->weight * lanes * 8 > LFUSER_ABI_UNROLLED_WEIGHT) return false;
+    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS ||
+        l->weight * lanes * 8 > LFUSER_ABI_UNROLLED_WEIGHT)
+        return false;
     plan->cls.shape = LFUSER_ABI_ROUNDS;
     plan->cls.spans = 8;
     plan->cls.chunks = (uint8_t)(warps >= ROUND_WARPS ? 1 : ROUND_WARPS / warps);
@@ -168,28 +183,37 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
 }
 
 // A lane takes as many neighbouring rows as fill eight bytes.
-static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan, uint32_t processors) {
+static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
+                         uint32_t processors) {
     uint32_t most = 1, axis = l->rows - 1u;
     for (uint32_t i = 0; i < l->n_accesses; i++)
-        if (!l->accesses[i].row && l->accesses[i].varies >> axis & 1 && l->accesses[i].bytes > most) most = l->accesses[i].bytes;
+        if (!l->accesses[i].row && l->accesses[i].varies >> axis & 1 && l->accesses[i].bytes > most)
+            most = l->accesses[i].bytes;
     // Wider vectors, if enough blocks of 32 lanes are left for the device.
     uint32_t lanes = most >= 8 ? 1 : 8 / most;
     while (lanes > 1 && plan->items / (32 * lanes) < processors + processors / 2) lanes /= 2;
     plan->cls.shape = LFUSER_ABI_OUTER;
-    plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) && is_aligned(l, args, extents, axis, lanes, 0) ? lanes : 1);
+    plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) &&
+                                         is_aligned(l, args, extents, axis, lanes, 0)
+                                     ? lanes
+                                     : 1);
 }
 
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
-static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan, bool contiguous,
-                         uint32_t processors) {
+static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
+                         bool contiguous, uint32_t processors) {
     uint32_t lanes = plan->cls.vector, bytes = 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
     if (l->single || !plan->columns) return;
-    if (plan->columns <= 32u * lanes) plan->cls.shape = LFUSER_ABI_WARP;
-    else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args, false)) choose_outer(l, args, extents, plan, processors);
-    else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK) plan->cls.shape = LFUSER_ABI_SPLIT;
-    else if (!choose_resident(l, plan, lanes, bytes)) choose_rounds(l, plan, lanes);
+    if (plan->columns <= 32u * lanes)
+        plan->cls.shape = LFUSER_ABI_WARP;
+    else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args, false))
+        choose_outer(l, args, extents, plan, processors);
+    else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK)
+        plan->cls.shape = LFUSER_ABI_SPLIT;
+    else if (!choose_resident(l, plan, lanes, bytes))
+        choose_rounds(l, plan, lanes);
 }
 
 // ---- tiles -----------------------------------------------------------------------------------------------------------------------
@@ -216,8 +240,10 @@ static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const in
 }
 
 // At least half of a tile has work, and the tiles of turned accesses (as many as there is room for) fit a block's shared memory.
-static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
-    uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes), room = MOST_SHARED, tiled = 0;
+static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes,
+                       lf_launch_plan *plan) {
+    uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes),
+             room = MOST_SHARED, tiled = 0;
     if (extents[innermost - 1] < outer / 2 || extents[innermost] < inner / 2) return false;
     if (l->weight * outer * inner / LFUSER_ABI_TILE_THREADS > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES; i++) {
@@ -226,17 +252,20 @@ static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t
         tiled |= 1u << i;
         room -= bytes;
     }
-    if (lanes > 1 && !(is_contiguous(l, args, tiled) && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, tiled))) return false;
+    if (lanes > 1 && !(is_contiguous(l, args, tiled) && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, tiled)))
+        return false;
     plan->cls.shape = LFUSER_ABI_TILE;
     plan->cls.vector = (uint8_t)lanes;
     plan->cls.tiled = (uint8_t)tiled;
     plan->cells = plan->items / (uint64_t)(extents[innermost - 1] * extents[innermost]);
-    plan->cells *= (uint64_t)(extents[innermost - 1] + outer - 1) / outer * ((uint64_t)(extents[innermost] + inner - 1) / inner);
+    plan->cells *=
+        (uint64_t)(extents[innermost - 1] + outer - 1) / outer * ((uint64_t)(extents[innermost] + inner - 1) / inner);
     return true;
 }
 
 // Vectors where all is aligned, else single elements. The axis that turned accesses are contiguous along becomes the last but one.
-static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t lanes, lf_launch_plan *plan) {
+static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t lanes,
+                         lf_launch_plan *plan) {
     if (l->rows < 2 || l->single) return;
     uint32_t outer = turned_axis(l, args, extents);
     if (outer == l->rows - 1u) return;
@@ -244,7 +273,8 @@ static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *ex
     if (lanes == 1 || !fits_tiles(l, args, extents, lanes, plan)) fits_tiles(l, args, extents, 1, plan);
 }
 
-bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args, lf_launch_plan *out) {
+bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
+                         lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
     int64_t *extents = (int64_t *)&args[l->extents_word];
     uint64_t rows = 1, columns = 1;
@@ -264,7 +294,8 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
     bool contiguous = is_contiguous(l, args, 0);
-    if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0)) out->cls.vector = (uint8_t)lanes;
+    if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
+        out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
     if (l->cols) choose_shape(l, args, extents, out, contiguous, device->info.processors);
     if (out->cls.shape == LFUSER_ABI_SPLIT) {
@@ -300,13 +331,16 @@ static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
         const lfuser_abi_access *access = &l->accesses[i];
         uint32_t bytes = lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) * access->bytes;
         bool turned = access->plain && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
-        if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) || (is_indexed(l) && access->along + 2u != l->rows) || bytes > room) continue;
+        if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) ||
+            (is_indexed(l) && access->along + 2u != l->rows) || bytes > room)
+            continue;
         along = access->along;
         tiled |= 1u << i;
         room -= bytes;
     }
     *out = (lfuser_abi_class){.rows = l->rows, .vector = (uint8_t)lanes, .shape = LFUSER_ABI_TILE, .tiled = (uint8_t)tiled};
-    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <= LFUSER_ABI_UNROLLED_WEIGHT;
+    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <=
+                        LFUSER_ABI_UNROLLED_WEIGHT;
 }
 
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
@@ -317,7 +351,7 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
         if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
         n++;
-    } else {  // as choose_shape picks for rows of these lengths
+    } else { // as choose_shape picks for rows of these lengths
         static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
         lf_launch_plan plan = {.items = UINT32_MAX};
         for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
@@ -328,8 +362,10 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
             out[n++] = plan.cls;
         }
         c.vector = (uint8_t)lf_launch_lanes(l);
-        if (l->reduces) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = c.vector, .shape = LFUSER_ABI_SPLIT};
-        if (l->reduces && l->rows) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
+        if (l->reduces)
+            out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = c.vector, .shape = LFUSER_ABI_SPLIT};
+        if (l->reduces && l->rows)
+            out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
     }
     out[n++] = lf_launch_general_class(l, type);
     return n;

@@ -32,6 +32,6 @@ static inline bool lf_mailbox_ready(const lf_mailbox *box) {
 bool lf_mailbox_read(const lf_mailbox *box, uint64_t out_value[2]);
 // Polls, then yields, then sleeps between looks. LF_TIMEOUT after timeout_ns; UINT64_MAX waits without end. This is no
 // device synchronisation and is not counted as one.
-bool lf_mailbox_await(const lf_mailbox *box, uint64_t timeout_ns);  // false: the time is over
+bool lf_mailbox_await(const lf_mailbox *box, uint64_t timeout_ns); // false: the time is over
 lf_status lf_mailbox_wait(const lf_mailbox *box, const lf_allocator *a, uint64_t timeout_ns) LF_MUST_USE;
 #endif

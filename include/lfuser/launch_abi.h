@@ -25,30 +25,30 @@ typedef int64_t (*lfuser_abi_infer)(uint64_t *slots);
 typedef void (*lfuser_abi_bind)(uint64_t *slots);
 
 typedef enum lfuser_abi_kind {
-    LFUSER_ABI_SCALAR,        // host value                                  slot: value
-    LFUSER_ABI_PENDING,       // outputs only: delivered through a mailbox   slot: device address of the mailbox slot
-    LFUSER_ABI_HOST_TENSOR,   // rank-0 tensor in host memory                slot: value
-    LFUSER_ABI_TENSOR         // device tensor                               slot: address, then extents, then strides (elements)
+    LFUSER_ABI_SCALAR,      // host value                                  slot: value
+    LFUSER_ABI_PENDING,     // outputs only: delivered through a mailbox   slot: device address of the mailbox slot
+    LFUSER_ABI_HOST_TENSOR, // rank-0 tensor in host memory                slot: value
+    LFUSER_ABI_TENSOR // device tensor                               slot: address, then extents, then strides (elements)
 } lfuser_abi_kind;
 
 typedef struct lfuser_abi_param {
-    const char *name;         // without '%'
+    const char *name; // without '%'
     uint8_t kind, dtype, rank;
-    bool written;             // an output goes into it
+    bool written; // an output goes into it
     uint32_t slot;
 } lfuser_abi_param;
 
 typedef struct lfuser_abi_output {
-    const char *name;         // or NULL
+    const char *name; // or NULL
     uint8_t kind, dtype, rank;
-    uint32_t slot;            // TENSOR: infer writes the extents; the runtime the address and the strides
-    uint32_t into;            // number of the parameter whose buffer it goes into, or NONE
-    uint32_t stage;           // the stage whose infer writes the value or the extents
+    uint32_t slot;  // TENSOR: infer writes the extents; the runtime the address and the strides
+    uint32_t into;  // number of the parameter whose buffer it goes into, or NONE
+    uint32_t stage; // the stage whose infer writes the value or the extents
 } lfuser_abi_output;
 
 typedef struct lfuser_abi_check {
-    const char *message;      // {0}, {1}, … stand for the numbers
-    uint32_t line, column;    // place in the program text, 0 = none
+    const char *message;   // {0}, {1}, … stand for the numbers
+    uint32_t line, column; // place in the program text, 0 = none
     uint32_t n_numbers;
     uint8_t dtypes[LFUSER_ABI_MAX_NUMBERS];
 } lfuser_abi_check;
@@ -57,51 +57,54 @@ typedef struct lfuser_abi_check {
 typedef struct lfuser_abi_constant {
     const void *data;
     uint64_t bytes;
-    uint32_t slot;            // the runtime writes the address
+    uint32_t slot; // the runtime writes the address
 } lfuser_abi_constant;
 
 // A memory access of a kernel: words [word] base address, [word + 1 …] one stride an iteration axis, in elements.
 typedef struct lfuser_abi_access {
-    uint32_t word;            // in the argument block
-    uint8_t dtype, bytes;     // of an element
+    uint32_t word;        // in the argument block
+    uint8_t dtype, bytes; // of an element
     bool store;
-    bool row;                 // once a row, not an element: its column strides are 0
-    uint32_t varies;          // bit d: the address is meant to vary along axis d (otherwise a broadcast by construction)
-    bool plain;               // the strides alone say where, and nothing whether: a load can be done before anything else is known
-    uint8_t along;            // axis along which a row-major buffer is contiguous here, or LFUSER_ABI_NO_AXIS: only a guess for strides to come
+    bool row;        // once a row, not an element: its column strides are 0
+    uint32_t varies; // bit d: the address is meant to vary along axis d (otherwise a broadcast by construction)
+    bool plain;      // the strides alone say where, and nothing whether: a load can be done before anything else is known
+    uint8_t
+        along; // axis along which a row-major buffer is contiguous here, or LFUSER_ABI_NO_AXIS: only a guess for strides to come
 } lfuser_abi_access;
 enum { LFUSER_ABI_NO_AXIS = 255 };
 
 // A launch iterates over `rows` axes (all independent) and, within each row, over `cols` axes (reduced).
 typedef struct lfuser_abi_launch {
-    uint32_t kernel;          // which kernel
-    uint32_t guard;           // slot: skipped when 0; NONE: always launched
-    uint32_t args_slot;       // argument block: a range of slots
+    uint32_t kernel;    // which kernel
+    uint32_t guard;     // slot: skipped when 0; NONE: always launched
+    uint32_t args_slot; // argument block: a range of slots
     uint32_t n_args;
-    uint8_t rows, cols;       // axes
-    uint8_t merge_rows, merge_cols;   // so many leading row and column axes may be merged; the kernel looks at indices along others
-    bool single;              // a thread takes one element at a time (scans, sort, scatter)
-    bool reduces;             // one pass of reductions over the columns, and nothing written a column
-    uint16_t weight;          // about how many instructions an element takes
-    uint8_t kept;             // 32-bit registers an element that passes hand on to later passes
-    uint8_t reductions;       // most in one pass
-    uint32_t scratch_word;    // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
-    uint32_t extents_word;    // words [extents_word …] the rows + cols extents
+    uint8_t rows, cols; // axes
+    uint8_t merge_rows,
+        merge_cols;        // so many leading row and column axes may be merged; the kernel looks at indices along others
+    bool single;           // a thread takes one element at a time (scans, sort, scatter)
+    bool reduces;          // one pass of reductions over the columns, and nothing written a column
+    uint16_t weight;       // about how many instructions an element takes
+    uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
+    uint8_t reductions;    // most in one pass
+    uint32_t scratch_word; // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
+    uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     const lfuser_abi_access *accesses;
-    const char *name;         // for traces
+    const char *name; // for traces
 } lfuser_abi_launch;
 
 // How a GPU shares rows (TILE: elements) out among threads. A chunk is 8192 columns, shared by 1024 / vector threads.
 typedef enum lfuser_abi_shape {
-    LFUSER_ABI_BLOCK = 0,     // a block a row, chunk after chunk; a row of any length
-    LFUSER_ABI_WARP = 1,      // a warp a row: at most 32 * vector columns
-    LFUSER_ABI_SPLIT = 2,     // a block a chunk; the last one of a row combines them. Few, long rows
-    LFUSER_ABI_OUTER = 3,     // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
-    LFUSER_ABI_RESIDENT = 4,  // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
-    LFUSER_ABI_ROUNDS = 5,    // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
-    LFUSER_ABI_TILE = 6       // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
-                              // one of these, not along the innermost one, go through shared memory
+    LFUSER_ABI_BLOCK = 0,    // a block a row, chunk after chunk; a row of any length
+    LFUSER_ABI_WARP = 1,     // a warp a row: at most 32 * vector columns
+    LFUSER_ABI_SPLIT = 2,    // a block a chunk; the last one of a row combines them. Few, long rows
+    LFUSER_ABI_OUTER = 3,    // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
+    LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
+    LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
+    LFUSER_ABI_TILE =
+        6 // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
+          // one of these, not along the innermost one, go through shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 // A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
@@ -110,13 +113,13 @@ enum { LFUSER_ABI_UNROLLED_WEIGHT = 2500, LFUSER_ABI_UNROLLED_REDUCTIONS = 8 };
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {
-    uint8_t rows, cols;       // axes after merging: 0, 1, 2 or all
-    uint8_t vector;           // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
-                              // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
-    uint8_t wide;             // 64-bit index arithmetic
-    uint8_t shape;            // GPU rows: lfuser_abi_shape
-    uint8_t spans, chunks;    // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once
-    uint8_t tiled;            // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
+    uint8_t rows, cols;    // axes after merging: 0, 1, 2 or all
+    uint8_t vector;        // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
+                           // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
+    uint8_t wide;          // 64-bit index arithmetic
+    uint8_t shape;         // GPU rows: lfuser_abi_shape
+    uint8_t spans, chunks; // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once
+    uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
 } lfuser_abi_class;
 
 // Extents of a tile along the outer and the innermost axis, by `vector`: segments of 128 bytes or so on both sides, two vectors or four
@@ -131,20 +134,20 @@ enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 
 // A device scalar that host code needs.
 typedef struct lfuser_abi_fetch {
-    uint32_t box_slot;        // the runtime writes the device address of a mailbox slot, kernels deliver there
-    uint32_t slot;            // the runtime writes the value
+    uint32_t box_slot; // the runtime writes the device address of a mailbox slot, kernels deliver there
+    uint32_t slot;     // the runtime writes the value
     uint8_t dtype;
 } lfuser_abi_fetch;
 
 typedef struct lfuser_abi_stage {
     uint32_t first_launch, n_launches;
-    uint32_t first_fetch, n_fetches;  // must have arrived before this stage; delivered by launches of earlier ones
-    uint32_t workspace_bytes_slot;    // infer writes it; 0 = none needed
-    uint32_t workspace_slot;          // the runtime writes the address
+    uint32_t first_fetch, n_fetches; // must have arrived before this stage; delivered by launches of earlier ones
+    uint32_t workspace_bytes_slot;   // infer writes it; 0 = none needed
+    uint32_t workspace_slot;         // the runtime writes the address
 } lfuser_abi_stage;
 
 typedef struct lfuser_abi_program {
-    uint32_t version;         // LFUSER_ABI_VERSION
+    uint32_t version; // LFUSER_ABI_VERSION
     uint32_t n_slots;
     uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants, n_stages, n_fetches;
     const lfuser_abi_param *params;
@@ -152,10 +155,10 @@ typedef struct lfuser_abi_program {
     const lfuser_abi_check *checks;
     const lfuser_abi_launch *launches;
     const lfuser_abi_constant *constants;
-    const lfuser_abi_stage *stages;   // at least one
-    const lfuser_abi_fetch *fetches;  // in the order of the stages that need them
-    uint32_t numbers_slot;    // a failed check leaves its numbers here
-    uint32_t error_slot;      // the runtime writes the device address of the run's index-error word; NONE: cannot happen
+    const lfuser_abi_stage *stages;  // at least one
+    const lfuser_abi_fetch *fetches; // in the order of the stages that need them
+    uint32_t numbers_slot;           // a failed check leaves its numbers here
+    uint32_t error_slot; // the runtime writes the device address of the run's index-error word; NONE: cannot happen
     const char *name;
 } lfuser_abi_program;
 

@@ -70,7 +70,7 @@ static bool add_term(lf_graph *g, lf_form *f, uint32_t atom, lf_value *scale) {
 }
 
 bool lf_form_add(lf_graph *g, lf_form *a, const lf_form *b, lf_value *scale) {
-    lf_form addend = *b;  // a and b may be the same object
+    lf_form addend = *b; // a and b may be the same object
     a->offset = lf_host_add(g, a->offset, scale ? lf_host_mul(g, addend.offset, scale) : addend.offset);
     for (unsigned i = 0; i < addend.n; i++) {
         lf_value *s = scale ? lf_host_mul(g, addend.terms[i].scale, scale) : addend.terms[i].scale;
@@ -98,7 +98,8 @@ lf_space_result lf_space_flatten(lf_graph *g, const lf_type *type, const lf_spac
     lf_row_major(g, type, strides);
     lf_space flat = {.flat = true, .rank = 1};
     for (unsigned a = 0; a < type->rank; a++)
-        if (!lf_form_add(g, &flat.axis[0], &in->axis[a], strides[a])) return g->arena.failed ? LF_SPACE_NO_MEMORY : LF_SPACE_TOO_LONG;
+        if (!lf_form_add(g, &flat.axis[0], &in->axis[a], strides[a]))
+            return g->arena.failed ? LF_SPACE_NO_MEMORY : LF_SPACE_TOO_LONG;
     *out = flat;
     return LF_SPACE_OK;
 }
@@ -135,8 +136,8 @@ static bool is_identity(const lf_op *view) {
     return true;
 }
 
-lf_space_result lf_space_through(lf_graph *g, const lf_op *view, const lf_space *in, lf_pending_atom pending_atom, void *context,
-                                 lf_space *out) {
+lf_space_result lf_space_through(lf_graph *g, const lf_op *view, const lf_space *in, lf_pending_atom pending_atom,
+                                 void *context, lf_space *out) {
     const lf_type *from = &view->operands[0]->type, *to = &view->results[0].type;
     if (view->view.reshape) return through_reshape(g, view, in, out);
     if (in->flat) {
@@ -159,11 +160,12 @@ lf_space_result lf_space_through(lf_graph *g, const lf_op *view, const lf_space 
         for (unsigned d = 0; d < to->rank; d++) {
             if (view->view.map[d] != (int)a) continue;
             lf_value *step = view->view.step[a] ? view->view.step[a] : one;
-            if (lf_is_one(from->dims[a])) break;  // the only index is 0
+            if (lf_is_one(from->dims[a])) break; // the only index is 0
             if (view->view.broadcasts && !lf_same_extent(from->dims[a], to->dims[d])) {
                 int64_t known;
-                if (!lf_const_i64(from->dims[a], &known))  // may turn out to be 1, and is then repeated
-                    step = lf_scalar_op(g, LF_OP_SELECT, LF_I64, lf_scalar_op(g, LF_OP_EQ, LF_BOOL, from->dims[a], one, NULL), zero, step);
+                if (!lf_const_i64(from->dims[a], &known)) // may turn out to be 1, and is then repeated
+                    step = lf_scalar_op(g, LF_OP_SELECT, LF_I64,
+                                        lf_scalar_op(g, LF_OP_EQ, LF_BOOL, from->dims[a], one, NULL), zero, step);
             }
             if (!lf_form_add(g, form, &in->axis[d], step)) return g->arena.failed ? LF_SPACE_NO_MEMORY : LF_SPACE_TOO_LONG;
             break;

@@ -16,130 +16,130 @@
 #include <lfuser/lfuser.h>
 #include <pthread.h>
 
-typedef _Atomic uint32_t lf_count;       // references
+typedef _Atomic uint32_t lf_count; // references
 typedef struct lf_watcher lf_watcher;
 
 struct lfuser_context {
-    lf_allocator allocator;              // a copy; everything allocates through &allocator
+    lf_allocator allocator; // a copy; everything allocates through &allocator
     lf_log log;
-    uint32_t threads;                    // of CPU devices
-    char *codegen_path;                  // owned, or NULL
-    pthread_mutex_t lock;                // guards what follows
-    lf_dylib *codegen_lib;               // opened by lf_context_codegen; never unloaded
-    const lf_codegen_table *codegen;     // NULL until then
+    uint32_t threads;                // of CPU devices
+    char *codegen_path;              // owned, or NULL
+    pthread_mutex_t lock;            // guards what follows
+    lf_dylib *codegen_lib;           // opened by lf_context_codegen; never unloaded
+    const lf_codegen_table *codegen; // NULL until then
     lf_codegen *generator;
-    lf_watcher *watcher;                 // owned; started by the first callback
+    lf_watcher *watcher; // owned; started by the first callback
     lf_loaded_table code;
-    lf_timing timing;                    // with what the generator keeps: where compile time went
+    lf_timing timing; // with what the generator keeps: where compile time went
     lf_workers workers;
 };
 
 struct lfuser_device {
     lfuser_context *context;
-    lf_device *device;                   // owned
+    lf_device *device; // owned
     lf_target target;
-    lf_mailbox_pool *mailboxes;          // slots of pending scalars and completions
-    pthread_mutex_t lock;                // guards orphans
-    LF_VEC(lf_mailbox) orphans;          // released before the device wrote them
+    lf_mailbox_pool *mailboxes; // slots of pending scalars and completions
+    pthread_mutex_t lock;       // guards orphans
+    LF_VEC(lf_mailbox) orphans; // released before the device wrote them
     _Atomic uint32_t n_orphans;
-    lf_event *health;                    // owned; never recorded: asking it says whether the device still works
+    lf_event *health; // owned; never recorded: asking it says whether the device still works
     lf_spares spare_pendings, spare_completions, spare_tensors;
     _Atomic uint64_t compiles, general_launches, background_compiles;
-    lf_count references;                 // streams, executables and tensors keep it alive past lfuser_device_close
+    lf_count references; // streams, executables and tensors keep it alive past lfuser_device_close
 };
 
 struct lfuser_stream {
-    lfuser_device *device;               // retained
-    lf_stream *stream;                   // owned
+    lfuser_device *device; // retained
+    lf_stream *stream;     // owned
     bool wrapped;
-    lf_count references;                 // outputs and workspaces free their memory on it, executables wait for it
+    lf_count references; // outputs and workspaces free their memory on it, executables wait for it
 };
 
 struct lfuser_fusion {
     lfuser_context *context;
-    lf_graph *graph;                     // owned
-    char *file;                          // for messages, owned
-    pthread_mutex_t lock;                // planning adds host ops to the graph
-    lf_count references;                 // executables refer to its values
+    lf_graph *graph;      // owned
+    char *file;           // for messages, owned
+    pthread_mutex_t lock; // planning adds host ops to the graph
+    lf_count references;  // executables refer to its values
 };
 
 // A compiled, loaded kernel of one class.
 typedef struct lf_variant {
-    uint32_t key;                        // lf_class_key
+    uint32_t key; // lf_class_key
     lfuser_abi_class cls;
-    lf_loaded *code;                       // a reference
-    lf_kernel *kernel;                   // the code's
+    lf_loaded *code;   // a reference
+    lf_kernel *kernel; // the code's
 } lf_variant;
 
 typedef struct lf_kernel_slot {
-    _Atomic(lf_variant *) variants[LF_MAX_CLASSES];   // filled from the front, under the executable's lock
-    uint32_t asked[LF_MAX_CLASSES];      // NEVER_WAIT: class keys that were given to the workers; under the lock
+    _Atomic(lf_variant *) variants[LF_MAX_CLASSES]; // filled from the front, under the executable's lock
+    uint32_t asked[LF_MAX_CLASSES];                 // NEVER_WAIT: class keys that were given to the workers; under the lock
     uint8_t n_asked;
 } lf_kernel_slot;
 
 // What one run writes to: reused, never shared by two runs at once.
 typedef struct lf_planned {
-    lf_variant *variant;                 // NULL: this launch is left out
+    lf_variant *variant; // NULL: this launch is left out
     lf_launch_plan plan;
 } lf_planned;
 typedef struct lf_frame {
-    uint64_t *slots;                     // abi.n_slots
-    uint64_t *args;                      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
-    lf_planned *planned;                 // abi.n_launches
-    lf_mailbox *boxes;                   // abi.n_fetches
-    lf_launch *launches;                 // abi.n_launches: of a stage that is replayed
+    uint64_t *slots;     // abi.n_slots
+    uint64_t *args;      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
+    lf_planned *planned; // abi.n_launches
+    lf_mailbox *boxes;   // abi.n_fetches
+    lf_launch *launches; // abi.n_launches: of a stage that is replayed
 } lf_frame;
 
 // What the device keeps of an executable's launches for one stream.
 typedef struct lf_replays {
-    lfuser_stream *stream;               // noted by the executable
-    lf_replay *stages[];                 // abi.n_stages, owned; NULL until the stage has run
+    lfuser_stream *stream; // noted by the executable
+    lf_replay *stages[];   // abi.n_stages, owned; NULL until the stage has run
 } lf_replays;
 
 enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8 };
 
 struct lfuser_executable {
     lfuser_context *context;
-    lfuser_fusion *fusion;               // retained
-    lfuser_device *device;               // retained; NULL for host-only programs
-    lf_program *program;                 // owned
+    lfuser_fusion *fusion; // retained
+    lfuser_device *device; // retained; NULL for host-only programs
+    lf_program *program;   // owned
     lf_codegen_options options;
-    bool never_wait;                     // runs take the general kernel while a better one compiles
-    lf_loaded *host_code;                  // a reference
-    lf_object host;                      // a copy of its entries
-    lf_kernel_slot *kernels;             // abi.n_kernels
+    bool never_wait;         // runs take the general kernel while a better one compiles
+    lf_loaded *host_code;    // a reference
+    lf_object host;          // a copy of its entries
+    lf_kernel_slot *kernels; // abi.n_kernels
     _Atomic(lf_frame *) frames[LF_FRAMES];
-    void **constants;                    // device memory of abi.constants
-    lfuser_stream *constant_stream;      // they were allocated on it
-    pthread_mutex_t lock;                // compiles, and what follows
-    LF_VEC(lfuser_stream *) streams;     // that runs used; retained
-    _Atomic(lfuser_stream *) known_streams[LF_KNOWN_STREAMS];   // some of `streams`, looked at without the lock
-    lf_spares unread;                    // completions that may carry an error nobody asked for
-    LF_VEC(lfuser_completion *) more_unread, captured;          // the same, under the lock; captured: to the end
-    _Atomic uint32_t n_more;             // in both
-    bool check_pointers;                 // asks the driver where tensors lie
-    uint32_t replay_from;                // launches a stage from which it is replayed; 0: never
-    lf_spares replays;                   // of lf_replays, one a stream
-    _Atomic uint32_t n_replays;          // made; at most LF_SPARES
-    lf_count references;                 // the caller, and completions: they need the program's names
+    void **constants;                                         // device memory of abi.constants
+    lfuser_stream *constant_stream;                           // they were allocated on it
+    pthread_mutex_t lock;                                     // compiles, and what follows
+    LF_VEC(lfuser_stream *) streams;                          // that runs used; retained
+    _Atomic(lfuser_stream *) known_streams[LF_KNOWN_STREAMS]; // some of `streams`, looked at without the lock
+    lf_spares unread;                                         // completions that may carry an error nobody asked for
+    LF_VEC(lfuser_completion *) more_unread, captured;        // the same, under the lock; captured: to the end
+    _Atomic uint32_t n_more;                                  // in both
+    bool check_pointers;                                      // asks the driver where tensors lie
+    uint32_t replay_from;                                     // launches a stage from which it is replayed; 0: never
+    lf_spares replays;                                        // of lf_replays, one a stream
+    _Atomic uint32_t n_replays;                               // made; at most LF_SPARES
+    lf_count references;                                      // the caller, and completions: they need the program's names
 };
 
 struct lfuser_pending {
-    lfuser_device *device;               // retained
+    lfuser_device *device; // retained
     lf_mailbox box;
     lf_dtype dtype;
-    bool captured;                       // by a graph, which may write the slot again and again
-    lf_count references;                 // the caller, and callbacks
+    bool captured;       // by a graph, which may write the slot again and again
+    lf_count references; // the caller, and callbacks
 };
 
 struct lfuser_completion {
-    lfuser_executable *executable;       // retained
-    lfuser_device *device;               // retained; NULL: there was no device work
-    lf_event *event;                     // owned
-    lf_mailbox box;                      // value[0]: number of the op whose index was out of range
-    bool captured;                       // nothing was recorded: the run is part of a graph
-    _Atomic bool read;                   // the caller has seen its error
-    lf_count references;                 // the caller, callbacks, and the executable's list
+    lfuser_executable *executable; // retained
+    lfuser_device *device;         // retained; NULL: there was no device work
+    lf_event *event;               // owned
+    lf_mailbox box;                // value[0]: number of the op whose index was out of range
+    bool captured;                 // nothing was recorded: the run is part of a graph
+    _Atomic bool read;             // the caller has seen its error
+    lf_count references;           // the caller, callbacks, and the executable's list
 };
 
 // Something that a callback waits for: one of the two, retained.
@@ -175,13 +175,14 @@ void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written);
 lf_status lf_device_health(lfuser_device *d) LF_MUST_USE;
 
 // tensor.c: a row-major device buffer of this shape as a managed tensor, freed in the order of the stream.
-lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t rank, const int64_t *shape, lfuser_managed_tensor **out_tensor) LF_MUST_USE;
-lf_dtype lf_tensor_dtype(const lfuser_tensor *t);    // LF_NO_DTYPE when it has none of ours
+lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t rank, const int64_t *shape,
+                             lfuser_managed_tensor **out_tensor) LF_MUST_USE;
+lf_dtype lf_tensor_dtype(const lfuser_tensor *t); // LF_NO_DTYPE when it has none of ours
 
 // fusion.c
 void lf_fusion_retain(lfuser_fusion *f);
 void lf_fusion_release(lfuser_fusion *f);
-lf_status lf_fusion_no_sync(const lfuser_fusion *f) LF_MUST_USE;     // names every sync point
+lf_status lf_fusion_no_sync(const lfuser_fusion *f) LF_MUST_USE; // names every sync point
 lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, lfuser_fusion **out_fusion) LF_MUST_USE;
 
 // variants.c
@@ -199,35 +200,35 @@ typedef struct lf_wanted {
 typedef LF_VEC(lf_wanted) lf_wanted_list;
 // Unless it is loaded or in the list already.
 lf_status lf_wanted_add(lfuser_executable *e, lf_wanted_list *list, uint32_t launch, lfuser_abi_class cls) LF_MUST_USE;
-lf_status lf_executable_compile_all(lfuser_executable *e, const lf_wanted *wanted, size_t n) LF_MUST_USE;   // side by side
-bool lf_executable_is_cold(lfuser_executable *e, const lf_wanted *wanted);   // the code generator would be needed
+lf_status lf_executable_compile_all(lfuser_executable *e, const lf_wanted *wanted, size_t n) LF_MUST_USE; // side by side
+bool lf_executable_is_cold(lfuser_executable *e, const lf_wanted *wanted); // the code generator would be needed
 
 // executable.c
-lf_frame *lf_frame_take(lfuser_executable *e);       // NULL: out of memory
+lf_frame *lf_frame_take(lfuser_executable *e); // NULL: out of memory
 void lf_frame_give(lfuser_executable *e, lf_frame *f);
 void lf_executable_retain(lfuser_executable *e);
 void lf_executable_release(lfuser_executable *e);
 lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) LF_MUST_USE;
 
 // replay.c
-lf_replays *lf_executable_take_replays(lfuser_executable *e, lfuser_stream *stream);   // NULL: launch one by one
+lf_replays *lf_executable_take_replays(lfuser_executable *e, lfuser_stream *stream); // NULL: launch one by one
 void lf_executable_give_replays(lfuser_executable *e, lf_replays *r);
-void lf_executable_free_replays(lfuser_executable *e);   // its runs are over
+void lf_executable_free_replays(lfuser_executable *e); // its runs are over
 
 // pending.c
 lf_status lf_pending_create(lfuser_device *d, lf_dtype dtype, bool captured, lfuser_pending **out_pending) LF_MUST_USE;
-void lf_pending_release(lfuser_pending *p, bool written);   // written: nothing that could write to it is under way
+void lf_pending_release(lfuser_pending *p, bool written); // written: nothing that could write to it is under way
 
 // watch.c
 lf_status lf_watch_add(lfuser_context *c, lf_watch watch) LF_MUST_USE;
-void lf_watcher_stop(lf_watcher *w);                 // callbacks that have not been called yet never are
+void lf_watcher_stop(lf_watcher *w); // callbacks that have not been called yet never are
 
 // completion.c
 bool lf_completion_is_over(const lfuser_completion *c);
-void lf_completions_free(lfuser_device *d);          // spare ones
+void lf_completions_free(lfuser_device *d); // spare ones
 lf_status lf_completion_create(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;
-lf_status lf_completion_create_done(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE;   // no device work
+lf_status lf_completion_create_done(lfuser_executable *e, lfuser_completion **out_completion) LF_MUST_USE; // no device work
 lf_status lf_executable_keep_unread(lfuser_executable *e, lfuser_completion *c) LF_MUST_USE;
-lf_status lf_executable_check_unread(lfuser_executable *e) LF_MUST_USE;   // an error of an earlier run that nobody read
+lf_status lf_executable_check_unread(lfuser_executable *e) LF_MUST_USE; // an error of an earlier run that nobody read
 void lf_executable_drop_unread(lfuser_executable *e);
 #endif

@@ -11,7 +11,8 @@ static lf_status bad_argument(const lf_run *r, uint32_t i, const char *format, .
     va_start(args, format);
     lf_status what = lf_error_v(r->a, LF_INVALID_ARGUMENT, (lf_place){0}, format, args);
     va_end(args);
-    lf_status s = lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: argument %u (%%%s): %s", r->abi->name, i, name ? name : "?", lf_status_message(what));
+    lf_status s = lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: argument %u (%%%s): %s", r->abi->name, i, name ? name : "?",
+                           lf_status_message(what));
     lf_status_destroy(what);
     return s;
 }
@@ -24,7 +25,9 @@ static void put_scalar(uint64_t *slot, lf_dtype d, lfuser_scalar value) {
     if (d == LF_C128) slot[1] = value.word[1];
 }
 
-const char *lf_run_device_name(int type) { return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : type == 12 ? "sim" : "other"; }
+const char *lf_run_device_name(int type) {
+    return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : type == 12 ? "sim" : "other";
+}
 
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t) {
     if (d->type == LF_DEVICE_CPU) return t->device.type == 1 || t->device.type == 3;
@@ -36,24 +39,26 @@ lf_status lf_run_check_pointer(const lf_run *r, uint64_t address, char *out_text
     out_text[0] = 0;
     LF_TRY(r->device->ops->memory_where(r->device, (const void *)(uintptr_t)address, &type, &ordinal));
     if (type != (int)r->device->type || ordinal != r->device->ordinal)
-        snprintf(out_text, size, "the memory at %#llx lies on %s:%d, the program was compiled for %s:%d", (unsigned long long)address,
-                 lf_run_device_name(type), ordinal, r->device->ops->name, r->device->ordinal);
+        snprintf(out_text, size, "the memory at %#llx lies on %s:%d, the program was compiled for %s:%d",
+                 (unsigned long long)address, lf_run_device_name(type), ordinal, r->device->ops->name, r->device->ordinal);
     return NULL;
 }
 
 static lf_status read_tensor(lf_run *r, uint32_t i) {
     const lfuser_abi_param *p = &r->abi->params[i];
     const lfuser_tensor *t = r->arguments[i].tensor;
-    if (r->arguments[i].kind != LFUSER_TENSOR || !t) return bad_argument(r, i, "expected a tensor of rank %u of %s, got %s", p->rank,
-                                                                        lf_dtype_name((lf_dtype)p->dtype), r->arguments[i].kind == LFUSER_TENSOR ? "none" : "a scalar");
+    if (r->arguments[i].kind != LFUSER_TENSOR || !t)
+        return bad_argument(r, i, "expected a tensor of rank %u of %s, got %s", p->rank, lf_dtype_name((lf_dtype)p->dtype),
+                            r->arguments[i].kind == LFUSER_TENSOR ? "none" : "a scalar");
     if (t->rank != p->rank) return bad_argument(r, i, "expected rank %u, got rank %d", p->rank, (int)t->rank);
     lf_dtype d = lf_tensor_dtype(t);
     if (d != (lf_dtype)p->dtype)
-        return bad_argument(r, i, "expected dtype %s, got %s (DLPack code %u, %u bits, %u lanes)", lf_dtype_name((lf_dtype)p->dtype),
-                            d ? lf_dtype_name(d) : "one that is not supported", t->dtype.code, t->dtype.bits, t->dtype.lanes);
+        return bad_argument(r, i, "expected dtype %s, got %s (DLPack code %u, %u bits, %u lanes)",
+                            lf_dtype_name((lf_dtype)p->dtype), d ? lf_dtype_name(d) : "one that is not supported",
+                            t->dtype.code, t->dtype.bits, t->dtype.lanes);
     if (r->device && !lf_run_fits_device(r->device, t))
-        return bad_argument(r, i, "lies on %s:%d, the program was compiled for %s:%d", lf_run_device_name(t->device.type), (int)t->device.ordinal,
-                            r->device->ops->name, r->device->ordinal);
+        return bad_argument(r, i, "lies on %s:%d, the program was compiled for %s:%d", lf_run_device_name(t->device.type),
+                            (int)t->device.ordinal, r->device->ops->name, r->device->ordinal);
     uint64_t *slot = &r->frame->slots[p->slot];
     uint64_t address = (uint64_t)(uintptr_t)t->data + t->byte_offset;
     unsigned part = lf_dtype_bytes(lf_dtype_part(d));
@@ -69,7 +74,9 @@ static lf_status read_tensor(lf_run *r, uint32_t i) {
             return bad_argument(r, i, "has more elements than fit 64 bits");
     }
     if (!empty && !t->data && r->device) return bad_argument(r, i, "has no data (NULL), but elements");
-    if (!empty && address % part) return bad_argument(r, i, "address %#llx is not aligned to its element of %u bytes", (unsigned long long)address, part);
+    if (!empty && address % part)
+        return bad_argument(r, i, "address %#llx is not aligned to its element of %u bytes", (unsigned long long)address,
+                            part);
     slot[0] = address;
     if (!r->e->check_pointers || empty || !r->device || r->imagined) return NULL;
     char wrong[LF_WRONG_POINTER];
@@ -86,14 +93,18 @@ lf_status lf_run_read_argument(lf_run *r, uint32_t i) {
     if (p->kind == LFUSER_ABI_HOST_TENSOR && arg->tensor) {
         const lfuser_tensor *t = arg->tensor;
         if (t->rank != 0) return bad_argument(r, i, "expected a host tensor of rank 0, got rank %d", (int)t->rank);
-        if (t->device.type != 1 && t->device.type != 3) return bad_argument(r, i, "must lie in host memory, lies on %s:%d", lf_run_device_name(t->device.type), (int)t->device.ordinal);
+        if (t->device.type != 1 && t->device.type != 3)
+            return bad_argument(r, i, "must lie in host memory, lies on %s:%d", lf_run_device_name(t->device.type),
+                                (int)t->device.ordinal);
         if (!t->data) return bad_argument(r, i, "has no data (NULL)");
         d = lf_tensor_dtype(t);
         if (d == (lf_dtype)p->dtype) memcpy(&value, (const char *)t->data + t->byte_offset, lf_dtype_bytes(d));
     } else if (arg->kind == LFUSER_TENSOR || (p->kind == LFUSER_ABI_SCALAR && arg->kind != LFUSER_SCALAR)) {
         return bad_argument(r, i, "expected a scalar of %s, got a tensor", lf_dtype_name((lf_dtype)p->dtype));
     }
-    if (d != (lf_dtype)p->dtype) return bad_argument(r, i, "expected dtype %s, got %s", lf_dtype_name((lf_dtype)p->dtype), d ? lf_dtype_name(d) : "none");
+    if (d != (lf_dtype)p->dtype)
+        return bad_argument(r, i, "expected dtype %s, got %s", lf_dtype_name((lf_dtype)p->dtype),
+                            d ? lf_dtype_name(d) : "none");
     put_scalar(&r->frame->slots[p->slot], d, value);
     return NULL;
 }

@@ -72,17 +72,20 @@ static lf_status outcome(const lfuser_completion *c) {
     const lf_program *program = c->executable->program;
     uint64_t number = c->box.slot ? *(volatile const uint64_t *)&c->box.slot->value[0] : 0;
     if (!number) return NULL;
-    if (number > program->n_index_ops) return lf_error(a, LF_INDEX_ERROR, "an index was out of range; the element read as 0");
+    if (number > program->n_index_ops)
+        return lf_error(a, LF_INDEX_ERROR, "an index was out of range; the element read as 0");
     const lf_op *op = program->index_ops[number - 1];
     const char *name = op->n_results && op->results[0].name ? op->results[0].name : NULL;
     return lf_error_at(a, LF_INDEX_ERROR, op->place,
-                       "@%s: '%s'%s%s: an index was out of range along axis %d; the element read as 0 (%s:%u:%u)", program->abi.name,
-                       lf_op_info_of(op->code)->name, name ? " giving %" : "", name ? name : "", (int)op->axis,
-                       op->place.file ? op->place.file : "<built>", op->place.line, op->place.column);
+                       "@%s: '%s'%s%s: an index was out of range along axis %d; the element read as 0 (%s:%u:%u)",
+                       program->abi.name, lf_op_info_of(op->code)->name, name ? " giving %" : "", name ? name : "",
+                       (int)op->axis, op->place.file ? op->place.file : "<built>", op->place.line, op->place.column);
 }
 
 // NULL: it is over. Nothing is recorded of a captured run: it reports what replays have met so far.
-static lf_status query(const lfuser_completion *c) { return !c->event || c->captured ? NULL : c->event->device->ops->event_query(c->event); }
+static lf_status query(const lfuser_completion *c) {
+    return !c->event || c->captured ? NULL : c->event->device->ops->event_query(c->event);
+}
 
 static lf_status with_name(const lfuser_completion *c, lf_status s) {
     return s ? lf_status_note(s, "while running @%s", c->executable->program->abi.name) : s;
@@ -124,13 +127,16 @@ lfuser_status lfuser_completion_wait(lfuser_completion *c, uint64_t timeout_ns) 
         if (lf_status_code(s) != LF_NOT_READY) return told(c, s);
         lf_status_destroy(s);
         if (now_ns() - start >= timeout_ns)
-            return lf_public(lf_error(&c->executable->context->allocator, LF_TIMEOUT, "the run did not complete within %llu ns", (unsigned long long)timeout_ns));
+            return lf_public(lf_error(&c->executable->context->allocator, LF_TIMEOUT,
+                                      "the run did not complete within %llu ns", (unsigned long long)timeout_ns));
         nanosleep(&(struct timespec){0, 20000}, NULL);
     }
 }
 
 lfuser_status lfuser_completion_callback(lfuser_completion *c, void (*fn)(void *arg), void *arg) {
-    if (!c || !fn) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_completion_callback: an argument is NULL"));
+    if (!c || !fn)
+        return lf_public(
+            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_completion_callback: an argument is NULL"));
     return lf_public(lf_watch_add(c->executable->context, (lf_watch){.completion = c, .fn = fn, .arg = arg}));
 }
 
@@ -160,16 +166,20 @@ static void report(lfuser_executable *e, const lfuser_completion *c, lf_status s
     if (!s) s = outcome(c);
     if (!s) return;
     lf_log_write(&e->context->log, LF_LOG_ERROR, "%s", lf_status_message(s));
-    if (*out_found) lf_status_destroy(s);
-    else *out_found = s;
+    if (*out_found)
+        lf_status_destroy(s);
+    else
+        *out_found = s;
 }
 
 // False: it is still under way.
 static bool finish(lfuser_executable *e, lfuser_completion *c, lf_status *out_found) {
     lf_status s = query(c);
     if (lf_status_code(s) == LF_NOT_READY) return lf_status_destroy(s), false;
-    if (atomic_load(&c->references) == 1 && !atomic_load(&c->read)) report(e, c, with_name(c, s), out_found);
-    else lf_status_destroy(s);
+    if (atomic_load(&c->references) == 1 && !atomic_load(&c->read))
+        report(e, c, with_name(c, s), out_found);
+    else
+        lf_status_destroy(s);
     lfuser_completion_release(c);
     return true;
 }
@@ -177,7 +187,10 @@ static bool finish(lfuser_executable *e, lfuser_completion *c, lf_status *out_fo
 static void check_locked_away(lfuser_executable *e, lf_status *out_found) {
     pthread_mutex_lock(&e->lock);
     for (size_t i = 0; i < e->more_unread.count;) {
-        if (!finish(e, e->more_unread.data[i], out_found)) { i++; continue; }
+        if (!finish(e, e->more_unread.data[i], out_found)) {
+            i++;
+            continue;
+        }
         e->more_unread.data[i] = e->more_unread.data[--e->more_unread.count];
         atomic_fetch_sub_explicit(&e->n_more, 1, memory_order_relaxed);
     }
@@ -185,7 +198,7 @@ static void check_locked_away(lfuser_executable *e, lf_status *out_found) {
         lfuser_completion *c = e->captured.data[i];
         if (atomic_load(&c->references) != 1 || atomic_load(&c->read)) continue;
         report(e, c, NULL, out_found);
-        if (*out_found) c->box.slot->value[0] = 0;  // told; the next replay may find another
+        if (*out_found) c->box.slot->value[0] = 0; // told; the next replay may find another
     }
     pthread_mutex_unlock(&e->lock);
 }
@@ -196,11 +209,13 @@ lf_status lf_executable_check_unread(lfuser_executable *e) {
         if (!atomic_load_explicit(&e->unread.places[i], memory_order_relaxed)) continue;
         lfuser_completion *c = atomic_exchange_explicit(&e->unread.places[i], NULL, memory_order_acquire);
         if (!c || finish(e, c, &found) || keep(e, c)) continue;
-        lf_status_destroy(c->event->device->ops->event_wait(c->event));  // no memory to remember it: it must end here
+        lf_status_destroy(c->event->device->ops->event_wait(c->event)); // no memory to remember it: it must end here
         finish(e, c, &found);
     }
     if (atomic_load_explicit(&e->n_more, memory_order_relaxed)) check_locked_away(e, &found);
-    return found ? lf_status_note(found, "this error is of an earlier run of the executable, whose completion nobody asked for") : NULL;
+    return found ? lf_status_note(found,
+                                  "this error is of an earlier run of the executable, whose completion nobody asked for")
+                 : NULL;
 }
 
 // The streams have been waited for.

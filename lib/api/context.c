@@ -5,19 +5,22 @@
 
 lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuser_context **out_context) {
     lfuser_context_options given = {0};
-    if (!out_context) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_create: out_context is NULL"));
+    if (!out_context)
+        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_create: out_context is NULL"));
     *out_context = NULL;
     if (options) memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
     lf_allocator a = lf_system_allocator;
     if (given.allocator.alloc || given.allocator.resize || given.allocator.release) {
         if (!given.allocator.alloc || !given.allocator.resize || !given.allocator.release)
-            return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_context_create: an allocator needs alloc, resize and release"));
+            return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT,
+                                      "lfuser_context_create: an allocator needs alloc, resize and release"));
         a = (lf_allocator){given.allocator.self, given.allocator.alloc, given.allocator.resize, given.allocator.release};
     }
     lfuser_context *c = lf_alloc_zero(&a, sizeof *c);
     if (!c) return lf_public(lf_out_of_memory());
     c->allocator = a;
-    c->log = (lf_log){given.log_self, (void (*)(void *, lf_log_level, const char *))given.log, (lf_log_level)given.log_least};
+    c->log =
+        (lf_log){given.log_self, (void (*)(void *, lf_log_level, const char *))given.log, (lf_log_level)given.log_least};
     c->threads = given.threads;
     pthread_mutex_init(&c->lock, NULL);
     lf_workers_init(&c->workers, &c->allocator);
@@ -43,7 +46,7 @@ void lfuser_context_destroy(lfuser_context *c) {
     lf_workers_finish(&c->workers);
     lf_loaded_table_finish(c);
     if (c->generator) c->codegen->destroy(c->generator);
-    lf_dylib_close(c->codegen_lib, false);  // LLVM does not take being unloaded
+    lf_dylib_close(c->codegen_lib, false); // LLVM does not take being unloaded
     pthread_mutex_destroy(&c->lock);
     lf_free(&c->allocator, c->codegen_path);
     lf_allocator a = c->allocator;
@@ -83,7 +86,8 @@ static lf_status open_codegen(lfuser_context *c) {
         (const lf_codegen_table *(*)(uint32_t))(uintptr_t)lf_dylib_symbol(c->codegen_lib, "lfuser_codegen_entry");
     const lf_codegen_table *table = entry ? entry(LF_CODEGEN_VERSION) : NULL;
     if (!table || strcmp(table->build_id, LF_BUILD_ID) != 0)
-        return lf_error(&c->allocator, LF_UNAVAILABLE, "the code generator module is of another build (%s) than liblfuser (%s)",
+        return lf_error(&c->allocator, LF_UNAVAILABLE,
+                        "the code generator module is of another build (%s) than liblfuser (%s)",
                         table ? table->build_id : "no entry", LF_BUILD_ID);
     LF_TRY(table->create(&c->allocator, &c->log, &c->generator));
     c->codegen = table;
@@ -126,7 +130,8 @@ lfuser_status lfuser_context_stage_time(lfuser_context *c, size_t index, lfuser_
     };
     if (!c || !out_time || index >= LF_TIMED_COUNT)
         return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
-                                  "lfuser_context_stage_time: an argument is NULL, or stage %zu not one of %d", index, (int)LF_TIMED_COUNT));
+                                  "lfuser_context_stage_time: an argument is NULL, or stage %zu not one of %d", index,
+                                  (int)LF_TIMED_COUNT));
     size_t size = out_time->size ? out_time->size : sizeof *out_time;
     pthread_mutex_lock(&c->lock);
     const lf_timing *generator = c->codegen ? c->codegen->timing(c->generator) : NULL;

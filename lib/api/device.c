@@ -14,7 +14,8 @@ lf_status lf_target_parse(const lf_allocator *a, const char *text, lf_target *ou
         if (out->sm >= 75 && out->sm < 200) return NULL;
         return lf_error(a, LF_UNSUPPORTED, "target '%s': sm_75 is the oldest GPU that is supported", text);
     }
-    return lf_error(a, LF_INVALID_ARGUMENT, "unknown target '%s': expected cpu, cpu:x86-64[-v3|-v4], cuda:sm_NN or sim", text);
+    return lf_error(a, LF_INVALID_ARGUMENT, "unknown target '%s': expected cpu, cpu:x86-64[-v3|-v4], cuda:sm_NN or sim",
+                    text);
 }
 
 static lf_status open_device(lfuser_context *c, const char *name, lf_device **out) {
@@ -32,7 +33,8 @@ static lf_status open_device(lfuser_context *c, const char *name, lf_device **ou
 lfuser_status lfuser_device_open(lfuser_context *c, const char *name, lfuser_device **out_device) {
     if (out_device) *out_device = NULL;
     if (!c || !name || !out_device)
-        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_device_open: an argument is NULL"));
+        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
+                                  "lfuser_device_open: an argument is NULL"));
     lfuser_device *d = lf_alloc_zero(&c->allocator, sizeof *d);
     if (!d) return lf_public(lf_out_of_memory());
     d->context = c;
@@ -85,7 +87,8 @@ lfuser_status lfuser_device_stats(const lfuser_device *d, lfuser_stats *out) {
                           .bytes_copied = atomic_load_explicit(&s->bytes_copied, memory_order_relaxed),
                           .general_launches = atomic_load_explicit(&d->general_launches, memory_order_relaxed),
                           .background_compiles = atomic_load_explicit(&d->background_compiles, memory_order_relaxed)};
-    if (!out) return lf_public(lf_error(&d->context->allocator, LF_INVALID_ARGUMENT, "lfuser_device_stats: out_stats is NULL"));
+    if (!out)
+        return lf_public(lf_error(&d->context->allocator, LF_INVALID_ARGUMENT, "lfuser_device_stats: out_stats is NULL"));
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     return NULL;
 }
@@ -95,7 +98,10 @@ lfuser_status lfuser_device_stats(const lfuser_device *d, lfuser_stats *out) {
 static void take_back_orphans(lfuser_device *d) {
     pthread_mutex_lock(&d->lock);
     for (size_t i = 0; i < d->orphans.count;) {
-        if (!lf_mailbox_ready(&d->orphans.data[i])) { i++; continue; }
+        if (!lf_mailbox_ready(&d->orphans.data[i])) {
+            i++;
+            continue;
+        }
         lf_mailbox_give(d->mailboxes, &d->orphans.data[i]);
         d->orphans.data[i] = d->orphans.data[--d->orphans.count];
     }
@@ -118,7 +124,7 @@ void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written) {
     bool kept = lf_vec_push(&d->orphans, *box);
     atomic_store_explicit(&d->n_orphans, (uint32_t)d->orphans.count, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
-    (void)kept;  // without memory the slot is lost, never handed out too early
+    (void)kept; // without memory the slot is lost, never handed out too early
 }
 
 // ---- streams ---------------------------------------------------------------------------------------------------------------------
@@ -126,11 +132,13 @@ void lf_device_give_mailbox(lfuser_device *d, lf_mailbox *box, bool written) {
 static lfuser_status make_stream(lfuser_device *d, bool wrap, void *native, lfuser_stream **out_stream) {
     if (out_stream) *out_stream = NULL;
     if (!d || !out_stream)
-        return lf_public(lf_error(d ? &d->context->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_stream: an argument is NULL"));
+        return lf_public(lf_error(d ? &d->context->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
+                                  "lfuser_stream: an argument is NULL"));
     lfuser_stream *s = lf_alloc_zero(&d->context->allocator, sizeof *s);
     if (!s) return lf_public(lf_out_of_memory());
     *s = (lfuser_stream){.device = d, .wrapped = wrap, .references = 1};
-    lf_status status = wrap ? d->device->ops->stream_wrap(d->device, native, &s->stream) : d->device->ops->stream_create(d->device, &s->stream);
+    lf_status status = wrap ? d->device->ops->stream_wrap(d->device, native, &s->stream)
+                            : d->device->ops->stream_create(d->device, &s->stream);
     if (status) {
         lf_free(&d->context->allocator, s);
         return lf_public(status);
@@ -140,7 +148,9 @@ static lfuser_status make_stream(lfuser_device *d, bool wrap, void *native, lfus
     return NULL;
 }
 
-lfuser_status lfuser_stream_create(lfuser_device *d, lfuser_stream **out_stream) { return make_stream(d, false, NULL, out_stream); }
+lfuser_status lfuser_stream_create(lfuser_device *d, lfuser_stream **out_stream) {
+    return make_stream(d, false, NULL, out_stream);
+}
 
 lfuser_status lfuser_stream_wrap(lfuser_device *d, void *native, lfuser_stream **out_stream) {
     return make_stream(d, true, native, out_stream);
@@ -158,7 +168,9 @@ void lf_stream_release(lfuser_stream *s) {
 
 void lfuser_stream_destroy(lfuser_stream *s) { lf_stream_release(s); }
 
-lfuser_status lfuser_stream_synchronize(lfuser_stream *s) { return lf_public(s->device->device->ops->stream_synchronize(s->stream)); }
+lfuser_status lfuser_stream_synchronize(lfuser_stream *s) {
+    return lf_public(s->device->device->ops->stream_synchronize(s->stream));
+}
 lfuser_status lfuser_stream_query(lfuser_stream *s) { return lf_public(s->device->device->ops->stream_query(s->stream)); }
 
 lfuser_status lfuser_stream_callback(lfuser_stream *s, void (*fn)(void *arg), void *arg) {

@@ -19,7 +19,8 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     }
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
-    size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox), launches = e->replay_from ? abi->n_launches * sizeof(lf_launch) : 0;
+    size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox),
+           launches = e->replay_from ? abi->n_launches * sizeof(lf_launch) : 0;
     lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + boxes + launches);
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);
@@ -33,7 +34,8 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
 void lf_frame_give(lfuser_executable *e, lf_frame *f) {
     for (unsigned i = 0; i < LF_FRAMES; i++) {
         lf_frame *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&e->frames[i], &none, f, memory_order_release, memory_order_relaxed)) return;
+        if (atomic_compare_exchange_strong_explicit(&e->frames[i], &none, f, memory_order_release, memory_order_relaxed))
+            return;
     }
     free_frame(e, f);
 }
@@ -56,9 +58,10 @@ lf_status lf_executable_note_stream(lfuser_executable *e, lfuser_stream *s) {
         pushed = lf_vec_push(&e->streams, s);
         if (pushed) lf_stream_retain(s);
     }
-    if (pushed) {  // the oldest makes room
+    if (pushed) { // the oldest makes room
         for (unsigned i = LF_KNOWN_STREAMS - 1; i > 0; i--)
-            atomic_store_explicit(&e->known_streams[i], atomic_load_explicit(&e->known_streams[i - 1], memory_order_relaxed), memory_order_relaxed);
+            atomic_store_explicit(&e->known_streams[i], atomic_load_explicit(&e->known_streams[i - 1], memory_order_relaxed),
+                                  memory_order_relaxed);
         atomic_store_explicit(&e->known_streams[0], s, memory_order_relaxed);
     }
     pthread_mutex_unlock(&e->lock);
@@ -78,7 +81,8 @@ static lf_status upload_constants(lfuser_executable *e) {
     for (uint32_t i = 0; i < abi->n_constants; i++) {
         LF_TRY(ops->memory_alloc(stream, abi->constants[i].bytes, &e->constants[i]));
         if (abi->constants[i].bytes)
-            LF_TRY(ops->memory_copy(stream, e->constants[i], abi->constants[i].data, abi->constants[i].bytes, LF_COPY_HOST_TO_DEVICE));
+            LF_TRY(ops->memory_copy(stream, e->constants[i], abi->constants[i].data, abi->constants[i].bytes,
+                                    LF_COPY_HOST_TO_DEVICE));
     }
     return ops->stream_synchronize(stream);
 }
@@ -93,8 +97,8 @@ static lf_status build(lfuser_executable *e) {
     e->host = e->host_code->object;
     const lfuser_abi_program *abi = &e->program->abi;
     if (abi->n_launches && !e->device)
-        return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT, "@%s has device work (%u kernels): a device is needed to compile it",
-                        abi->name, abi->n_launches);
+        return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT,
+                        "@%s has device work (%u kernels): a device is needed to compile it", abi->name, abi->n_launches);
     if (e->device && compiled) atomic_fetch_add_explicit(&e->device->compiles, 1, memory_order_relaxed);
     e->kernels = lf_alloc_zero(&e->context->allocator, (abi->n_kernels + 1) * sizeof *e->kernels);
     if (!e->kernels) return lf_out_of_memory();
@@ -104,8 +108,10 @@ static lf_status build(lfuser_executable *e) {
 lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, const lfuser_compile_options *options,
                                     lfuser_executable **out_executable) {
     if (out_executable) *out_executable = NULL;
-    if (!f || !out_executable) return lf_public(invalid(f ? f->context : NULL, "lfuser_fusion_compile: an argument is NULL"));
-    if (device && device->context != f->context) return lf_public(invalid(f->context, "lfuser_fusion_compile: device and fusion are of different contexts"));
+    if (!f || !out_executable)
+        return lf_public(invalid(f ? f->context : NULL, "lfuser_fusion_compile: an argument is NULL"));
+    if (device && device->context != f->context)
+        return lf_public(invalid(f->context, "lfuser_fusion_compile: device and fusion are of different contexts"));
     lfuser_compile_options given = {0};
     if (options) memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
     if (given.sync != LFUSER_ALLOW_SYNC) {
@@ -128,7 +134,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     lf_vec_init(&e->more_unread, &e->context->allocator);
     lf_vec_init(&e->captured, &e->context->allocator);
     e->references = 1;
-    lf_fpstate fp = lf_fp_enter();  // the compiler folds constants
+    lf_fpstate fp = lf_fp_enter(); // the compiler folds constants
     lf_status s = build(e);
     if (!s && e->never_wait && e->device) s = lf_executable_compile_classes(e, true);
     lf_fp_leave(fp);
@@ -184,15 +190,18 @@ size_t lfuser_executable_n_params(const lfuser_executable *e) { return e->progra
 size_t lfuser_executable_n_outputs(const lfuser_executable *e) { return e->program->abi.n_outputs; }
 
 lfuser_status lfuser_executable_param(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
-    if (!e || !out || index >= e->program->abi.n_params) return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_param: no such parameter"));
+    if (!e || !out || index >= e->program->abi.n_params)
+        return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_param: no such parameter"));
     const lfuser_abi_param *p = &e->program->abi.params[index];
     *out = (lfuser_value_info){p->name, (lfuser_kind)p->kind, (lfuser_dtype)p->dtype, p->rank, -1};
     return NULL;
 }
 
 lfuser_status lfuser_executable_output(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
-    if (!e || !out || index >= e->program->abi.n_outputs) return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_output: no such output"));
+    if (!e || !out || index >= e->program->abi.n_outputs)
+        return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_output: no such output"));
     const lfuser_abi_output *o = &e->program->abi.outputs[index];
-    *out = (lfuser_value_info){o->name, (lfuser_kind)o->kind, (lfuser_dtype)o->dtype, o->rank, o->into == LFUSER_ABI_NONE ? -1 : (int32_t)o->into};
+    *out = (lfuser_value_info){o->name, (lfuser_kind)o->kind, (lfuser_dtype)o->dtype, o->rank,
+                               o->into == LFUSER_ABI_NONE ? -1 : (int32_t)o->into};
     return NULL;
 }

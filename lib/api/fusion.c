@@ -38,10 +38,11 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
                                   lfuser_fusion **out_fusion) {
     if (out_fusion) *out_fusion = NULL;
     if (!c || !text || !out_fusion)
-        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_parse: an argument is NULL"));
+        return lf_public(lf_error(c ? &c->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
+                                  "lfuser_fusion_parse: an argument is NULL"));
     lf_graph **graphs;
     size_t n;
-    lf_fpstate fp = lf_fp_enter();  // literals are rounded, and scalars of constants computed
+    lf_fpstate fp = lf_fp_enter(); // literals are rounded, and scalars of constants computed
     uint64_t since = lf_now_ns();
     lf_status s = lf_parse(&c->allocator, file, text, bytes, true, &graphs, &n);
     lf_timing_add(&c->timing, LF_TIMED_PARSE, &since);
@@ -50,7 +51,8 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
     size_t found = 0;
     while (name && found < n && strcmp(graphs[found]->name, name) != 0) found++;
     if (found == n)
-        s = lf_error(&c->allocator, LF_INVALID_PROGRAM, "%s has no fusion @%s; its first of %zu is @%s", file ? file : "<text>", name, n, graphs[0]->name);
+        s = lf_error(&c->allocator, LF_INVALID_PROGRAM, "%s has no fusion @%s; its first of %zu is @%s",
+                     file ? file : "<text>", name, n, graphs[0]->name);
     else
         s = lf_fusion_wrap(c, graphs[found], file, out_fusion);
     if (!s) graphs[found] = NULL;
@@ -61,14 +63,17 @@ lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const cha
 lf_status lf_fusion_no_sync(const lfuser_fusion *f) {
     lf_status s = NULL;
     for (const lf_sync_point *sync = f->graph->first_sync; sync; sync = sync->next) {
-        if (s) s = lf_status_note(s, "%s", sync->refusal);
-        else s = lf_error_at(&f->context->allocator, LF_INVALID_PROGRAM, sync->place, "%s", sync->refusal);
+        if (s)
+            s = lf_status_note(s, "%s", sync->refusal);
+        else
+            s = lf_error_at(&f->context->allocator, LF_INVALID_PROGRAM, sync->place, "%s", sync->refusal);
     }
     return s;
 }
 
 lfuser_status lfuser_fusion_check_no_sync(lfuser_fusion *f) {
-    if (!f) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_check_no_sync: fusion is NULL"));
+    if (!f)
+        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_check_no_sync: fusion is NULL"));
     return lf_public(lf_fusion_no_sync(f));
 }
 
@@ -89,8 +94,10 @@ static lf_status print_kernels(const lf_allocator *a, const lf_program *p, char 
     lf_arena_init(&arena, a);
     for (uint32_t i = 0; i < p->abi.n_kernels; i++) {
         const char *text = lf_loop_text(&arena, p->kernels[i]);
-        if (text) lf_text_put(&t, "%s", text);
-        else t.failed = true;
+        if (text)
+            lf_text_put(&t, "%s", text);
+        else
+            t.failed = true;
     }
     lf_arena_finish(&arena);
     return lf_text_take(&t, out_text);
@@ -98,23 +105,28 @@ static lf_status print_kernels(const lf_allocator *a, const lf_program *p, char 
 
 static void put_class(lf_text *t, lfuser_abi_class c) {
     lf_text_put(t, ", class rows %u, columns %u, vector %u, %u-bit indices", c.rows, c.cols, c.vector, c.wide ? 64 : 32);
-    if (c.shape == LFUSER_ABI_TILE) lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector), lfuser_abi_tile_inner(c.vector));
+    if (c.shape == LFUSER_ABI_TILE)
+        lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector), lfuser_abi_tile_inner(c.vector));
     unsigned n = 0;
     for (unsigned a = 0; a < LFUSER_ABI_TILED_ACCESSES; a++)
         if (c.tiled >> a & 1) lf_text_put(t, "%s%u", n++ ? ", " : " for accesses ", a);
 }
 
-static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage stage, const lf_target *target, lfuser_math math,
-                            uint32_t n_class, char **out_text) {
-    static const lf_emit_stage stages[] = {[LFUSER_STAGE_HOST_IR] = LF_STAGE_HOST_IR, [LFUSER_STAGE_HOST_ASM] = LF_STAGE_HOST_ASM,
-                                           [LFUSER_STAGE_DEVICE_IR] = LF_STAGE_KERNEL_IR, [LFUSER_STAGE_DEVICE_ASM] = LF_STAGE_KERNEL_ASM};
+static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage stage, const lf_target *target,
+                            lfuser_math math, uint32_t n_class, char **out_text) {
+    static const lf_emit_stage stages[] = {[LFUSER_STAGE_HOST_IR] = LF_STAGE_HOST_IR,
+                                           [LFUSER_STAGE_HOST_ASM] = LF_STAGE_HOST_ASM,
+                                           [LFUSER_STAGE_DEVICE_IR] = LF_STAGE_KERNEL_IR,
+                                           [LFUSER_STAGE_DEVICE_ASM] = LF_STAGE_KERNEL_ASM};
     const lf_codegen_table *table;
     lf_codegen *generator;
     LF_TRY(lf_context_codegen(f->context, &table, &generator));
     lf_codegen_options options = {.fast = math == LFUSER_MATH_FAST};
     if (stage == LFUSER_STAGE_HOST_IR || stage == LFUSER_STAGE_HOST_ASM)
         return table->print(generator, stages[stage], p, NULL, target, (lfuser_abi_class){0}, &options, out_text);
-    lf_device_type type = target->kind == LF_TARGET_CPU ? LF_DEVICE_CPU : target->kind == LF_TARGET_CUDA ? LF_DEVICE_CUDA : LF_DEVICE_SIM;
+    lf_device_type type = target->kind == LF_TARGET_CPU    ? LF_DEVICE_CPU
+                          : target->kind == LF_TARGET_CUDA ? LF_DEVICE_CUDA
+                                                           : LF_DEVICE_SIM;
     lf_text t;
     lf_text_init(&t, &f->context->allocator);
     lf_status s = NULL;
@@ -139,15 +151,16 @@ static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage 
     return lf_text_take(&t, out_text);
 }
 
-lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const char *target_text, lfuser_math math, uint32_t n_class,
-                                  char **out_text) {
+lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const char *target_text, lfuser_math math,
+                                  uint32_t n_class, char **out_text) {
     if (out_text) *out_text = NULL;
     if (!f || !out_text || (unsigned)stage > LFUSER_STAGE_DEVICE_ASM)
-        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_print: an argument is NULL, or the stage %d unknown", (int)stage));
+        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT,
+                                  "lfuser_fusion_print: an argument is NULL, or the stage %d unknown", (int)stage));
     lf_target target;
     lf_status s = lf_target_parse(&f->context->allocator, target_text ? target_text : "cpu", &target);
     if (s) return lf_public(s);
-    lf_fpstate fp = lf_fp_enter();  // numbers are printed
+    lf_fpstate fp = lf_fp_enter(); // numbers are printed
     if (stage <= LFUSER_STAGE_GRAPH) {
         s = lf_graph_print(f->graph, stage == LFUSER_STAGE_FUSION ? LF_PRINT_SOURCE : LF_PRINT_FULL, out_text);
         lf_fp_leave(fp);
@@ -159,9 +172,12 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
         s = print_partition(f, out_text);
     } else {
         s = lf_context_plan(f->context, f->graph, &p);
-        if (!s && stage == LFUSER_STAGE_PROGRAM) s = lf_program_print(p, out_text);
-        else if (!s && stage == LFUSER_STAGE_KERNELS) s = print_kernels(&f->context->allocator, p, out_text);
-        else if (!s) s = print_code(f, p, stage, &target, math, n_class, out_text);
+        if (!s && stage == LFUSER_STAGE_PROGRAM)
+            s = lf_program_print(p, out_text);
+        else if (!s && stage == LFUSER_STAGE_KERNELS)
+            s = print_kernels(&f->context->allocator, p, out_text);
+        else if (!s)
+            s = print_code(f, p, stage, &target, math, n_class, out_text);
         lf_program_destroy(p);
     }
     pthread_mutex_unlock(&f->lock);

@@ -28,7 +28,8 @@ lfuser_status lfuser_executable_kernel(const lfuser_executable *e, size_t index,
     size_t size = out_info->size ? out_info->size : sizeof *out_info;
     const lf_variant *v = variant_at(e, index, &kernel);
     if (!v)
-        return lf_public(lf_error(a, LF_INVALID_ARGUMENT, "lfuser_executable_kernel: kernel %zu of %zu", index, lfuser_executable_n_kernels(e)));
+        return lf_public(lf_error(a, LF_INVALID_ARGUMENT, "lfuser_executable_kernel: kernel %zu of %zu", index,
+                                  lfuser_executable_n_kernels(e)));
     const lf_kernel_resources *r = &v->kernel->resources;
     lfuser_kernel_info info = {.size = sizeof info,
                                .vector = v->cls.vector,

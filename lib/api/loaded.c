@@ -192,7 +192,8 @@ static lf_status take_ptx(lfuser_context *c, const lf_loaded_request *r, lf_load
 }
 
 // What later processes load: the driver's linker hands its result out, as the loader does not. It is kept if it is as good.
-static void store_linked(lfuser_context *c, const lf_loaded_request *r, const lf_loaded *code, lf_cache_key key, lf_image image) {
+static void store_linked(lfuser_context *c, const lf_loaded_request *r, const lf_loaded *code, lf_cache_key key,
+                         lf_image image) {
     enum { UNIT = 8 };
     lf_device *device = r->device->device;
     const lf_kernel_resources *own = &code->kernel->resources;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 typedef struct range {
-    uint64_t low, high;                  // bytes [low, high)
+    uint64_t low, high; // bytes [low, high)
 } range;
 
 static range range_of(const uint64_t *slot, uint32_t rank, unsigned bytes) {
@@ -11,8 +11,10 @@ static range range_of(const uint64_t *slot, uint32_t rank, unsigned bytes) {
     for (uint32_t k = 0; k < rank; k++) {
         int64_t extent = (int64_t)slot[1 + k], stride = (int64_t)slot[1 + rank + k];
         if (extent == 0) return (range){0, 0};
-        if (stride < 0) low += (extent - 1) * stride;
-        else high += (extent - 1) * stride;
+        if (stride < 0)
+            low += (extent - 1) * stride;
+        else
+            high += (extent - 1) * stride;
     }
     return (range){slot[0] + (uint64_t)(low * (int64_t)bytes), slot[0] + (uint64_t)((high + 1) * (int64_t)bytes)};
 }
@@ -22,7 +24,7 @@ static bool overlap(range a, range b) { return a.low < b.high && b.low < a.high;
 // Different elements must lie in different places: seen from the smallest stride up, each clears what lies below it.
 static bool is_injective(const uint64_t *slot, uint32_t rank) {
     bool used[LF_MAX_RANK] = {false};
-    uint64_t reach = 1;                  // elements that the axes so far cover
+    uint64_t reach = 1; // elements that the axes so far cover
     for (uint32_t k = 0; k < rank; k++)
         if (slot[1 + k] == 0) return true;
     for (uint32_t n = 0; n < rank; n++) {
@@ -50,15 +52,21 @@ static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     const lfuser_abi_output *o = &r->abi->outputs[i];
     uint64_t *slot = &r->frame->slots[o->slot];
     if (t->rank != o->rank || lf_tensor_dtype(t) != (lf_dtype)o->dtype)
-        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): the buffer is %s of rank %d, the output %s of rank %u", r->abi->name, i,
-                        o->name ? o->name : "?", lf_dtype_name(lf_tensor_dtype(t)), (int)t->rank, lf_dtype_name((lf_dtype)o->dtype), o->rank);
-    if (!lf_run_fits_device(r->device, t)) return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): the buffer lies on %s:%d, the program was compiled for %s:%d", r->abi->name, i,
-                        o->name ? o->name : "?", lf_run_device_name(t->device.type), (int)t->device.ordinal, r->device->ops->name, r->device->ordinal);
+        return lf_error(r->a, LF_INVALID_ARGUMENT,
+                        "@%s: output %u (%%%s): the buffer is %s of rank %d, the output %s of rank %u", r->abi->name, i,
+                        o->name ? o->name : "?", lf_dtype_name(lf_tensor_dtype(t)), (int)t->rank,
+                        lf_dtype_name((lf_dtype)o->dtype), o->rank);
+    if (!lf_run_fits_device(r->device, t))
+        return lf_error(r->a, LF_INVALID_ARGUMENT,
+                        "@%s: output %u (%%%s): the buffer lies on %s:%d, the program was compiled for %s:%d", r->abi->name,
+                        i, o->name ? o->name : "?", lf_run_device_name(t->device.type), (int)t->device.ordinal,
+                        r->device->ops->name, r->device->ordinal);
     int64_t stride = 1;
     bool empty = false, overflow = false;
     for (uint32_t k = o->rank; k-- > 0;) {
         if (t->shape[k] != (int64_t)slot[1 + k])
-            return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s): axis %u of the buffer has extent %lld, the output %lld", r->abi->name, i,
+            return lf_error(r->a, LF_INVALID_ARGUMENT,
+                            "@%s: output %u (%%%s): axis %u of the buffer has extent %lld, the output %lld", r->abi->name, i,
                             o->name ? o->name : "?", k, (long long)t->shape[k], (long long)slot[1 + k]);
         empty |= t->shape[k] == 0;
         slot[1 + o->rank + k] = (uint64_t)(t->strides ? t->strides[k] : stride);
@@ -67,7 +75,8 @@ static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     if (overflow && !empty && !t->strides) return bad_output(r, i, "the buffer has more elements than fit 64 bits");
     slot[0] = (uint64_t)(uintptr_t)t->data + t->byte_offset;
     if (!empty && !t->data) return bad_output(r, i, "the buffer has no data (NULL)");
-    if (!empty && slot[0] % lf_dtype_bytes(lf_dtype_part((lf_dtype)o->dtype))) return bad_output(r, i, "the buffer is not aligned to its element");
+    if (!empty && slot[0] % lf_dtype_bytes(lf_dtype_part((lf_dtype)o->dtype)))
+        return bad_output(r, i, "the buffer is not aligned to its element");
     if (!is_injective(slot, o->rank)) return bad_output(r, i, "the buffer's strides make elements share memory");
     if (r->e->check_pointers && !empty) {
         char wrong[LF_WRONG_POINTER];
@@ -85,7 +94,8 @@ static lf_status output_into(lf_run *r, uint32_t i) {
     slot[0] = from[0];
     memcpy(&slot[1 + o->rank], &from[1 + p->rank], o->rank * sizeof *slot);
     if (!is_injective(slot, o->rank))
-        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u goes into %%%s, whose strides make elements share memory", r->abi->name, i, p->name);
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u goes into %%%s, whose strides make elements share memory",
+                        r->abi->name, i, p->name);
     return NULL;
 }
 
@@ -98,8 +108,8 @@ static lf_status check_overlaps(const lf_run *r, uint32_t i) {
         const lfuser_abi_param *param = &r->abi->params[p];
         if (param->kind != LFUSER_ABI_TENSOR || p == o->into) continue;
         if (overlap(mine, range_of(&r->frame->slots[param->slot], param->rank, lf_dtype_bytes((lf_dtype)param->dtype))))
-            return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s) overlaps argument %u (%%%s) in memory", r->abi->name, i,
-                            o->name ? o->name : "?", p, param->name);
+            return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: output %u (%%%s) overlaps argument %u (%%%s) in memory",
+                            r->abi->name, i, o->name ? o->name : "?", p, param->name);
     }
     for (uint32_t k = 0; k < r->abi->n_outputs; k++) {
         const lfuser_abi_output *other = &r->abi->outputs[k];
@@ -119,7 +129,9 @@ static lf_status ask_for_buffer(lf_run *r, uint32_t i) {
     int64_t shape[LF_MAX_RANK];
     memcpy(shape, &r->frame->slots[o->slot + 1], o->rank * sizeof *shape);
     r->outputs[i].tensor = r->options.output_buffer(r->options.self, i, (lfuser_dtype)o->dtype, o->rank, shape);
-    return r->outputs[i].tensor ? NULL : lf_error(r->a, LF_OUT_OF_MEMORY, "@%s: the caller's allocator gave no buffer for output %u", r->abi->name, i);
+    return r->outputs[i].tensor ? NULL
+                                : lf_error(r->a, LF_OUT_OF_MEMORY,
+                                           "@%s: the caller's allocator gave no buffer for output %u", r->abi->name, i);
 }
 
 lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
@@ -140,7 +152,8 @@ lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
             LF_TRY(lf_pending_create(r->e->device, (lf_dtype)o->dtype, r->capturing, &r->outputs[i].pending));
             slot[0] = (uint64_t)(uintptr_t)r->outputs[i].pending->box.device_slot;
         } else if (o->kind == LFUSER_ABI_TENSOR && o->into == LFUSER_ABI_NONE && !r->outputs[i].tensor) {
-            LF_TRY(lf_tensor_allocate(r->stream, (lf_dtype)o->dtype, o->rank, (const int64_t *)&slot[1], &r->outputs[i].allocated));
+            LF_TRY(lf_tensor_allocate(r->stream, (lf_dtype)o->dtype, o->rank, (const int64_t *)&slot[1],
+                                      &r->outputs[i].allocated));
             const lfuser_tensor *t = &r->outputs[i].allocated->tensor;
             slot[0] = (uint64_t)(uintptr_t)t->data;
             memcpy(&slot[1 + o->rank], t->strides, o->rank * sizeof *slot);
@@ -169,7 +182,7 @@ void lf_run_withdraw_outputs(const lf_run *r) {
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         lfuser_output *out = &r->outputs[i];
         if (out->allocated) out->allocated->deleter(out->allocated);
-        if (out->pending) out->pending->captured = r->capturing;  // false again when nothing of the run got into the graph
+        if (out->pending) out->pending->captured = r->capturing; // false again when nothing of the run got into the graph
         lf_pending_release(out->pending, !r->capturing);
         out->allocated = NULL;
         out->pending = NULL;

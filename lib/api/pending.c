@@ -40,8 +40,7 @@ static lf_status wait(lfuser_pending *p, uint64_t timeout_ns) {
         if (lf_mailbox_await(&p->box, now)) return NULL;
         LF_TRY(lf_device_health(p->device));
         if (left != UINT64_MAX) left -= now;
-        if (!left)
-            return lf_error(a, LF_TIMEOUT, "no value from the device within %llu ns", (unsigned long long)timeout_ns);
+        if (!left) return lf_error(a, LF_TIMEOUT, "no value from the device within %llu ns", (unsigned long long)timeout_ns);
     }
 }
 
@@ -50,7 +49,8 @@ lfuser_status lfuser_pending_get(lfuser_pending *p, uint64_t timeout_ns, lfuser_
     *out_value = (lfuser_scalar){.word = {0, 0}};
     if (!lf_mailbox_read(&p->box, words)) {
         if (timeout_ns == 0)
-            return lf_public(lf_error(&p->device->context->allocator, LF_NOT_READY, "the device has not delivered this scalar yet"));
+            return lf_public(
+                lf_error(&p->device->context->allocator, LF_NOT_READY, "the device has not delivered this scalar yet"));
         lf_status s = wait(p, timeout_ns);
         if (s) return lf_public(s);
         lf_mailbox_read(&p->box, words);
@@ -59,9 +59,13 @@ lfuser_status lfuser_pending_get(lfuser_pending *p, uint64_t timeout_ns, lfuser_
     return NULL;
 }
 
-void lfuser_pending_rearm(lfuser_pending *p) { p->box.seen = atomic_load_explicit(&p->box.slot->sequence, memory_order_acquire); }
+void lfuser_pending_rearm(lfuser_pending *p) {
+    p->box.seen = atomic_load_explicit(&p->box.slot->sequence, memory_order_acquire);
+}
 
 lfuser_status lfuser_pending_callback(lfuser_pending *p, void (*fn)(void *arg), void *arg) {
-    if (!p || !fn) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_pending_callback: an argument is NULL"));
+    if (!p || !fn)
+        return lf_public(
+            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_pending_callback: an argument is NULL"));
     return lf_public(lf_watch_add(p->device->context, (lf_watch){.pending = p, .fn = fn, .arg = arg}));
 }

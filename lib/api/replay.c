@@ -15,13 +15,15 @@ lf_replays *lf_executable_take_replays(lfuser_executable *e, lfuser_stream *stre
         return NULL;
     }
     lf_replays *r = lf_alloc_zero(&e->context->allocator, sizeof *r + e->program->abi.n_stages * sizeof *r->stages);
-    if (r) r->stream = stream;  // one that the executable has noted: it outlives this
-    else atomic_fetch_sub(&e->n_replays, 1);
+    if (r)
+        r->stream = stream; // one that the executable has noted: it outlives this
+    else
+        atomic_fetch_sub(&e->n_replays, 1);
     return r;
 }
 
 void lf_executable_give_replays(lfuser_executable *e, lf_replays *r) {
-    if (r) lf_spares_give(&e->replays, r);  // there are no more of them than places
+    if (r) lf_spares_give(&e->replays, r); // there are no more of them than places
 }
 
 void lf_executable_free_replays(lfuser_executable *e) {

@@ -25,7 +25,8 @@ static lf_status failed_check(const lf_run *r, int64_t number) {
             lf_text_append(&t, c, 1);
         }
     }
-    if (check->line) lf_text_put(&t, " (%s:%u:%u)", r->e->fusion->file ? r->e->fusion->file : "<text>", check->line, check->column);
+    if (check->line)
+        lf_text_put(&t, " (%s:%u:%u)", r->e->fusion->file ? r->e->fusion->file : "<text>", check->line, check->column);
     char *text;
     LF_TRY(lf_text_take(&t, &text));
     lf_place place = {r->e->fusion->file, check->line, check->column};
@@ -36,7 +37,7 @@ static lf_status failed_check(const lf_run *r, int64_t number) {
 
 // ---- launches ----------------------------------------------------------------------------------------------------------------------
 
-enum { FEW_ELEMENTS = 16384 };           // that a CPU thread takes at once
+enum { FEW_ELEMENTS = 16384 }; // that a CPU thread takes at once
 
 static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
@@ -44,15 +45,19 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lf_object *object = &planned->variant->code->object;
     uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
-    if (planned->plan.shared_out && planned->plan.cells) {  // no more blocks than are resident at once
+    if (planned->plan.shared_out && planned->plan.cells) { // no more blocks than are resident at once
         uint64_t most = lf_resident_blocks(&r->device->info, &planned->variant->kernel->resources, object->block);
         if (most && grid > most) grid = most;
     }
-    lf_launch launch = {.kernel = planned->variant->kernel, .args = &r->frame->args[l->args_slot], .n_args = l->n_args,
-                        .args_in_memory = l->n_args * 8u > 4000, .items = items,
-                        .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1, .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
+    lf_launch launch = {.kernel = planned->variant->kernel,
+                        .args = &r->frame->args[l->args_slot],
+                        .n_args = l->n_args,
+                        .args_in_memory = l->n_args * 8u > 4000,
+                        .items = items,
+                        .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1,
+                        .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
                         .block = object->block};
-    if (planned->variant->cls.shape == LFUSER_ABI_SPLIT) {  // rows' counters of arrived chunks
+    if (planned->variant->cls.shape == LFUSER_ABI_SPLIT) { // rows' counters of arrived chunks
         launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
         launch.zero_bytes = planned->plan.items * 8;
     }
@@ -69,7 +74,8 @@ static lf_status replay_stage(lf_run *r, const lfuser_abi_stage *stage, bool *ou
     lf_replays *replays = lf_executable_take_replays(r->e, r->stream);
     if (!replays) return NULL;
     r->launched = true;
-    lf_status s = r->device->ops->replay(r->stream->stream, &replays->stages[stage - r->abi->stages], r->frame->launches, n, out_done);
+    lf_status s =
+        r->device->ops->replay(r->stream->stream, &replays->stages[stage - r->abi->stages], r->frame->launches, n, out_done);
     lf_executable_give_replays(r->e, replays);
     return s;
 }
@@ -99,7 +105,8 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
-        if (planned->variant->cls.shape != planned->plan.cls.shape) planned->plan.cells = 0;  // the general class, in its stead
+        if (planned->variant->cls.shape != planned->plan.cls.shape)
+            planned->plan.cells = 0; // the general class, in its stead
     }
     return NULL;
 }
@@ -118,7 +125,8 @@ static lf_status await_value(const lf_run *r, const lf_mailbox *box) {
             continue;
         }
         if (s || lf_mailbox_ready(box)) return s;
-        return lf_error(r->a, LF_INTERNAL, "@%s: the device is done and has not delivered a scalar that the host waits for", r->abi->name);
+        return lf_error(r->a, LF_INTERNAL, "@%s: the device is done and has not delivered a scalar that the host waits for",
+                        r->abi->name);
     }
 }
 
@@ -148,8 +156,8 @@ static lf_status given_workspace(const lf_run *r, uint64_t bytes, void **out_wor
         return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the workspace has %llu bytes, this run needs %llu", r->abi->name,
                         (unsigned long long)r->options.workspace_bytes, (unsigned long long)bytes);
     if ((uintptr_t)r->options.workspace % WORKSPACE_ALIGNMENT)
-        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the workspace at %p is not aligned to %d bytes", r->abi->name, r->options.workspace,
-                        (int)WORKSPACE_ALIGNMENT);
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the workspace at %p is not aligned to %d bytes", r->abi->name,
+                        r->options.workspace, (int)WORKSPACE_ALIGNMENT);
     return NULL;
 }
 
@@ -164,8 +172,10 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
     }
     LF_TRY(lf_run_prepare_outputs(r, number));
     bytes = slots[stage->workspace_bytes_slot];
-    if (!number && r->options.workspace) LF_TRY(given_workspace(r, bytes, &workspace));
-    else if (bytes) LF_TRY(r->device->ops->memory_alloc(r->stream->stream, bytes, &workspace));
+    if (!number && r->options.workspace)
+        LF_TRY(given_workspace(r, bytes, &workspace));
+    else if (bytes)
+        LF_TRY(r->device->ops->memory_alloc(r->stream->stream, bytes, &workspace));
     slots[stage->workspace_slot] = (uint64_t)(uintptr_t)workspace;
     r->n_workspaces = number + 1;
     const lfuser_abi_stage *next = number + 1 < r->abi->n_stages ? stage + 1 : NULL;
@@ -192,12 +202,15 @@ static lf_status run_stages(lf_run *r, bool wants_completion) {
     bool can_err = r->abi->error_slot != LFUSER_ABI_NONE, completes = can_err || wants_completion;
     r->capturing = look_for_capture(r, completes);
     if (r->abi->n_stages > 1 && r->capturing)
-        return lf_error(r->a, LF_CAPTURE_ERROR, "@%s has sync points: the host would wait for work that is only being captured", r->abi->name);
+        return lf_error(r->a, LF_CAPTURE_ERROR,
+                        "@%s has sync points: the host would wait for work that is only being captured", r->abi->name);
     LF_TRY(lf_executable_note_stream(r->e, r->stream));
-    for (uint32_t i = 0; i < r->abi->n_constants; i++) slots[r->abi->constants[i].slot] = (uint64_t)(uintptr_t)r->e->constants[i];
+    for (uint32_t i = 0; i < r->abi->n_constants; i++)
+        slots[r->abi->constants[i].slot] = (uint64_t)(uintptr_t)r->e->constants[i];
     if (completes) LF_TRY(lf_completion_create(r->e, &r->completion));
     if (completes) r->completion->captured = r->capturing;
-    if (can_err) slots[r->abi->error_slot] = (uint64_t)(uintptr_t)r->completion->box.device_slot + offsetof(lf_mailbox_slot, value);
+    if (can_err)
+        slots[r->abi->error_slot] = (uint64_t)(uintptr_t)r->completion->box.device_slot + offsetof(lf_mailbox_slot, value);
     for (uint32_t i = 0; i < r->abi->n_stages; i++) LF_TRY(run_stage(r, i));
     if (completes && !r->capturing) LF_TRY(ops->event_record(r->completion->event, r->stream->stream));
     return can_err ? lf_executable_keep_unread(r->e, r->completion) : NULL;
@@ -210,10 +223,10 @@ static void free_workspaces(const lf_run *r) {
 
 static lf_status run_device(lf_run *r, bool wants_completion) {
     lf_status s = run_stages(r, wants_completion);
-    if (s && r->launched && !r->capturing)  // some kernels may be under way: whatever they write to must outlive them
+    if (s && r->launched && !r->capturing) // some kernels may be under way: whatever they write to must outlive them
         lf_status_destroy(r->device->ops->stream_synchronize(r->stream->stream));
     for (uint32_t i = 0; s && i < r->abi->n_fetches; i++) lf_mailbox_give(r->e->device->mailboxes, &r->frame->boxes[i]);
-    if (s && !r->launched) r->capturing = false;  // nothing of it is in the graph
+    if (s && !r->launched) r->capturing = false; // nothing of it is in the graph
     if (s && r->completion) r->completion->captured = r->capturing;
     free_workspaces(r);
     return s;
@@ -221,16 +234,21 @@ static lf_status run_device(lf_run *r, bool wants_completion) {
 
 static lf_status wrong_stream(const lf_run *r) {
     const lf_device *d = r->stream->device->device;
-    if (!r->device) return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s was compiled for no device, the stream is of %s:%d", r->abi->name, d->ops->name, d->ordinal);
-    return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the stream is of %s:%d, the program was compiled for %s:%d%s", r->abi->name, d->ops->name,
-                    d->ordinal, r->device->ops->name, r->device->ordinal, d->ordinal == r->device->ordinal && d->type == r->device->type ? ", opened another time" : "");
+    if (!r->device)
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s was compiled for no device, the stream is of %s:%d", r->abi->name,
+                        d->ops->name, d->ordinal);
+    return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: the stream is of %s:%d, the program was compiled for %s:%d%s",
+                    r->abi->name, d->ops->name, d->ordinal, r->device->ops->name, r->device->ordinal,
+                    d->ordinal == r->device->ordinal && d->type == r->device->type ? ", opened another time" : "");
 }
 
 static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
     if (n_arguments != r->abi->n_params)
-        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s takes %u arguments, got %zu", r->abi->name, r->abi->n_params, n_arguments);
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s takes %u arguments, got %zu", r->abi->name, r->abi->n_params,
+                        n_arguments);
     if (n_outputs != r->abi->n_outputs)
-        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s gives %u outputs, got room for %zu", r->abi->name, r->abi->n_outputs, n_outputs);
+        return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s gives %u outputs, got room for %zu", r->abi->name, r->abi->n_outputs,
+                        n_outputs);
     if ((n_arguments && !r->arguments) || (n_outputs && !r->outputs))
         return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: arguments or outputs are NULL", r->abi->name);
     r->frame = lf_frame_take(r->e);
@@ -239,18 +257,24 @@ static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
     return lf_run_infer(r, 0);
 }
 
-lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments, size_t n_arguments,
-                              lfuser_output *outputs, size_t n_outputs, const lfuser_run_options *options,
-                              lfuser_completion **out_completion) {
+lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments,
+                              size_t n_arguments, lfuser_output *outputs, size_t n_outputs,
+                              const lfuser_run_options *options, lfuser_completion **out_completion) {
     if (out_completion) *out_completion = NULL;
     if (!e) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_run: executable is NULL"));
-    lf_run r = {.e = e, .abi = &e->program->abi, .a = &e->context->allocator, .device = e->device ? e->device->device : NULL,
-                .stream = stream, .arguments = arguments, .outputs = outputs};
+    lf_run r = {.e = e,
+                .abi = &e->program->abi,
+                .a = &e->context->allocator,
+                .device = e->device ? e->device->device : NULL,
+                .stream = stream,
+                .arguments = arguments,
+                .outputs = outputs};
     if (options) memcpy(&r.options, options, options->size < sizeof r.options ? options->size : sizeof r.options);
     bool device_work = r.abi->n_launches != 0 || (out_completion && e->device && stream);
     if (device_work && (!stream || stream->device->device != r.device))
-        return lf_public(stream ? wrong_stream(&r)
-                                : lf_error(r.a, LF_INVALID_ARGUMENT, "@%s: the program has device work and needs a stream", r.abi->name));
+        return lf_public(
+            stream ? wrong_stream(&r)
+                   : lf_error(r.a, LF_INVALID_ARGUMENT, "@%s: the program has device work and needs a stream", r.abi->name));
     if (r.abi->error_slot != LFUSER_ABI_NONE) {
         lf_status earlier = lf_executable_check_unread(e);
         if (earlier) return lf_public(earlier);
@@ -259,14 +283,18 @@ lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const
     lf_status s = start(&r, n_arguments, n_outputs);
     bool started = !s;
     for (size_t i = 0; started && i < n_outputs; i++) outputs[i].pending = NULL, outputs[i].allocated = NULL;
-    if (!s && device_work) s = run_device(&r, out_completion != NULL);
-    else if (!s && out_completion) s = lf_completion_create_done(e, &r.completion);
+    if (!s && device_work)
+        s = run_device(&r, out_completion != NULL);
+    else if (!s && out_completion)
+        s = lf_completion_create_done(e, &r.completion);
     if (!s) lf_run_deliver_host_values(&r, r.abi->n_stages);
     lf_fp_leave(fp);
     if (s && started) lf_run_withdraw_outputs(&r);
     if (r.frame) lf_frame_give(e, r.frame);
-    if (s || !out_completion) lfuser_completion_release(r.completion);
-    else *out_completion = r.completion;
+    if (s || !out_completion)
+        lfuser_completion_release(r.completion);
+    else
+        *out_completion = r.completion;
     return lf_public(s);
 }
 
@@ -275,8 +303,8 @@ lfuser_status lfuser_run(lfuser_executable *e, lfuser_stream *stream, const lfus
     return lfuser_run_with(e, stream, arguments, n_arguments, outputs, n_outputs, NULL, out_completion);
 }
 
-lfuser_status lfuser_infer(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments, lfuser_output *outputs, size_t n_outputs,
-                           int64_t (*shapes)[8], uint64_t *out_workspace_bytes) {
+lfuser_status lfuser_infer(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments,
+                           lfuser_output *outputs, size_t n_outputs, int64_t (*shapes)[8], uint64_t *out_workspace_bytes) {
     if (!e) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_infer: executable is NULL"));
     lf_run r = {.e = e, .abi = &e->program->abi, .a = &e->context->allocator, .arguments = arguments, .outputs = outputs};
     lf_fpstate fp = lf_fp_enter();

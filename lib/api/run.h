@@ -7,24 +7,24 @@ typedef struct lf_run {
     lfuser_executable *e;
     const lfuser_abi_program *abi;
     const lf_allocator *a;
-    lf_device *device;                    // NULL for host-only programs
+    lf_device *device; // NULL for host-only programs
     lfuser_stream *stream;
     const lfuser_argument *arguments;
     lfuser_output *outputs;
     lf_frame *frame;
-    lfuser_run_options options;           // zero where not given
-    bool capturing;                       // found out where it matters
-    bool imagined;                        // nothing will be launched: addresses may be made up
-    uint32_t n_workspaces;                // stages whose workspace slot holds memory of ours, or 0
-    bool launched;                        // something of it may be under way
+    lfuser_run_options options; // zero where not given
+    bool capturing;             // found out where it matters
+    bool imagined;              // nothing will be launched: addresses may be made up
+    uint32_t n_workspaces;      // stages whose workspace slot holds memory of ours, or 0
+    bool launched;              // something of it may be under way
     lfuser_completion *completion;
 } lf_run;
 
 // The bytes of a scalar in its first word; what lies above them is not its own.
 static inline uint64_t lf_run_word(lf_dtype d, uint64_t word) {
-    static const uint8_t bytes[LF_DTYPE_COUNT] = {[LF_BOOL] = 1, [LF_I8] = 1, [LF_I16] = 2, [LF_I32] = 4, [LF_I64] = 8, [LF_U8] = 1, [LF_U16] = 2,
-                                                  [LF_U32] = 4, [LF_U64] = 8, [LF_F16] = 2, [LF_BF16] = 2, [LF_F32] = 4, [LF_F64] = 8,
-                                                  [LF_C64] = 8, [LF_C128] = 8};
+    static const uint8_t bytes[LF_DTYPE_COUNT] = {[LF_BOOL] = 1, [LF_I8] = 1,  [LF_I16] = 2, [LF_I32] = 4, [LF_I64] = 8,
+                                                  [LF_U8] = 1,   [LF_U16] = 2, [LF_U32] = 4, [LF_U64] = 8, [LF_F16] = 2,
+                                                  [LF_BF16] = 2, [LF_F32] = 4, [LF_F64] = 8, [LF_C64] = 8, [LF_C128] = 8};
     return bytes[d] == 8 ? word : word & ((UINT64_C(1) << 8 * bytes[d]) - 1);
 }
 
@@ -32,7 +32,7 @@ static inline uint64_t lf_run_word(lf_dtype d, uint64_t word) {
 lf_status lf_run_infer(lf_run *r, uint32_t stage) LF_MUST_USE;
 
 // arguments.c
-lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE;   // into its slots, checked
+lf_status lf_run_read_argument(lf_run *r, uint32_t i) LF_MUST_USE; // into its slots, checked
 bool lf_run_fits_device(const lf_device *d, const lfuser_tensor *t);
 const char *lf_run_device_name(int dlpack_type);
 enum { LF_WRONG_POINTER = 160 };

@@ -26,7 +26,9 @@ static inline bool lf_spares_give(lf_spares *s, void *object) {
     for (unsigned i = 0; i < LF_SPARES; i++) {
         void *none = NULL;
         if (atomic_load_explicit(&s->places[i], memory_order_relaxed)) continue;
-        if (atomic_compare_exchange_strong_explicit(&s->places[i], &none, object, memory_order_release, memory_order_relaxed)) return true;
+        if (atomic_compare_exchange_strong_explicit(&s->places[i], &none, object, memory_order_release,
+                                                    memory_order_relaxed))
+            return true;
     }
     return false;
 }

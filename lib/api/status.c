@@ -25,7 +25,8 @@ SAME(LFUSER_HOST_TENSOR, LFUSER_ABI_HOST_TENSOR);
 SAME(LFUSER_TENSOR, LFUSER_ABI_TENSOR);
 _Static_assert(sizeof(lfuser_scalar) == sizeof(lf_scalar) && sizeof(lfuser_scalar) == 16, "a scalar is 16 bytes");
 _Static_assert(sizeof(lfuser_tensor) == 48 && offsetof(lfuser_tensor, byte_offset) == 40, "the layout of DLTensor");
-_Static_assert(sizeof(lfuser_managed_tensor) == 80 && offsetof(lfuser_managed_tensor, tensor) == 32, "the layout of DLManagedTensorVersioned");
+_Static_assert(sizeof(lfuser_managed_tensor) == 80 && offsetof(lfuser_managed_tensor, tensor) == 32,
+               "the layout of DLManagedTensorVersioned");
 
 int lfuser_version(void) { return LFUSER_VERSION; }
 
@@ -37,7 +38,8 @@ const char *lfuser_status_message(const struct lfuser_status_object *status) {
     return lf_status_message((const lf_status_object *)status);
 }
 
-void lfuser_status_place(const struct lfuser_status_object *status, const char **out_file, uint32_t *out_line, uint32_t *out_column) {
+void lfuser_status_place(const struct lfuser_status_object *status, const char **out_file, uint32_t *out_line,
+                         uint32_t *out_column) {
     lf_place place = lf_status_place((const lf_status_object *)status);
     if (out_file) *out_file = place.file;
     if (out_line) *out_line = place.line;
@@ -48,5 +50,7 @@ const char *lfuser_code_name(lfuser_code code) { return lf_code_name((lf_code)co
 void lfuser_status_destroy(lfuser_status status) { lf_status_destroy(lf_private(status)); }
 
 const char *lfuser_dtype_name(lfuser_dtype dtype) { return lf_dtype_name((lf_dtype)dtype); }
-lfuser_dtype lfuser_dtype_parse(const char *name) { return name ? (lfuser_dtype)lf_dtype_parse(name, __builtin_strlen(name)) : LFUSER_NO_DTYPE; }
+lfuser_dtype lfuser_dtype_parse(const char *name) {
+    return name ? (lfuser_dtype)lf_dtype_parse(name, __builtin_strlen(name)) : LFUSER_NO_DTYPE;
+}
 uint32_t lfuser_dtype_bytes(lfuser_dtype dtype) { return lf_dtype_bytes((lf_dtype)dtype); }

@@ -9,7 +9,7 @@ enum { SOON_NS = 20000, LATER_NS = 200000, SOON_LOOKS = 500, LOOKS_BETWEEN_HEALT
 struct lf_watcher {
     lfuser_context *context;
     pthread_t thread;
-    pthread_mutex_t lock;       // what follows
+    pthread_mutex_t lock; // what follows
     pthread_cond_t changed;
     bool stopping;
     LF_VEC(lf_watch) watches;
@@ -24,7 +24,7 @@ static bool has_happened(const lf_watch *w, bool look_at_device) {
     if (w->completion) return lf_completion_is_over(w->completion);
     if (lf_mailbox_ready(&w->pending->box)) return true;
     if (!look_at_device) return false;
-    lf_status s = lf_device_health(w->pending->device);  // a broken device delivers nothing any more: whoever asks is told
+    lf_status s = lf_device_health(w->pending->device); // a broken device delivers nothing any more: whoever asks is told
     bool broken = s != NULL;
     lf_status_destroy(s);
     return broken;
@@ -34,7 +34,10 @@ static bool has_happened(const lf_watch *w, bool look_at_device) {
 static bool look(lf_watcher *w, bool look_at_device) {
     bool any = false;
     for (size_t i = 0; i < w->watches.count && !w->stopping;) {
-        if (!has_happened(&w->watches.data[i], look_at_device)) { i++; continue; }
+        if (!has_happened(&w->watches.data[i], look_at_device)) {
+            i++;
+            continue;
+        }
         lf_watch done = w->watches.data[i];
         w->watches.data[i] = w->watches.data[--w->watches.count];
         pthread_mutex_unlock(&w->lock);

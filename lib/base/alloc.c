@@ -3,9 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *system_alloc(void *self, size_t size) { (void)self; return malloc(size); }
-static void *system_resize(void *self, void *block, size_t size) { (void)self; return realloc(block, size); }
-static void system_release(void *self, void *block) { (void)self; free(block); }
+static void *system_alloc(void *self, size_t size) {
+    (void)self;
+    return malloc(size);
+}
+static void *system_resize(void *self, void *block, size_t size) {
+    (void)self;
+    return realloc(block, size);
+}
+static void system_release(void *self, void *block) {
+    (void)self;
+    free(block);
+}
 
 const lf_allocator lf_system_allocator = {NULL, system_alloc, system_resize, system_release};
 

@@ -8,7 +8,7 @@
 typedef struct lf_allocator {
     void *self;
     void *(*alloc)(void *self, size_t size);
-    void *(*resize)(void *self, void *block, size_t size);  // block may be NULL; size is > 0
+    void *(*resize)(void *self, void *block, size_t size); // block may be NULL; size is > 0
     void (*release)(void *self, void *block);
 } lf_allocator;
 

@@ -8,10 +8,10 @@
 
 typedef struct lf_arena_block lf_arena_block;
 typedef struct lf_arena {
-    const lf_allocator *allocator;  // borrowed
-    lf_arena_block *blocks;         // owned, newest first
+    const lf_allocator *allocator; // borrowed
+    lf_arena_block *blocks;        // owned, newest first
     char *next, *end;
-    bool failed;                    // an allocation returned NULL since lf_arena_init
+    bool failed; // an allocation returned NULL since lf_arena_init
 } lf_arena;
 
 void lf_arena_init(lf_arena *arena, const lf_allocator *allocator);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 struct lf_status_object {
-    const lf_allocator *allocator;  // NULL: static, never freed
+    const lf_allocator *allocator; // NULL: static, never freed
     lf_code code;
-    char *message;                  // owned
-    char *file;                     // owned, may be NULL
+    char *message; // owned
+    char *file;    // owned, may be NULL
     uint32_t line, column;
 };
 
@@ -80,14 +80,13 @@ lf_status lf_status_note(lf_status s, const char *format, ...) {
 
 lf_code lf_status_code(const lf_status_object *s) { return s ? s->code : LF_OK; }
 const char *lf_status_message(const lf_status_object *s) { return s ? s->message : ""; }
-lf_place lf_status_place(const lf_status_object *s) {
-    return s ? (lf_place){s->file, s->line, s->column} : (lf_place){0};
-}
+lf_place lf_status_place(const lf_status_object *s) { return s ? (lf_place){s->file, s->line, s->column} : (lf_place){0}; }
 
 const char *lf_code_name(lf_code code) {
     static const char *const names[] = {
-        "ok",          "invalid-argument", "invalid-program", "unsupported", "out-of-memory", "unavailable",   "failed-check",
-        "index-error", "device-error",     "not-ready",       "io-error",    "internal-error", "capture-error", "timeout"};
+        "ok",          "invalid-argument", "invalid-program", "unsupported",  "out-of-memory",
+        "unavailable", "failed-check",     "index-error",     "device-error", "not-ready",
+        "io-error",    "internal-error",   "capture-error",   "timeout"};
     return (unsigned)code < sizeof names / sizeof *names ? names[code] : "unknown";
 }
 

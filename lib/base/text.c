@@ -40,7 +40,7 @@ void lf_text_put(lf_text *t, const char *format, ...) {
 
 lf_status lf_text_take(lf_text *t, char **out_text) {
     *out_text = NULL;
-    lf_text_append(t, "", 0);  // an empty text is a string too
+    lf_text_append(t, "", 0); // an empty text is a string too
     if (t->failed) {
         lf_text_finish(t);
         return lf_out_of_memory();

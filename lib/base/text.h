@@ -6,7 +6,7 @@
 
 typedef struct lf_text {
     const lf_allocator *allocator;
-    char *data;              // owned, NUL-terminated when size > 0
+    char *data; // owned, NUL-terminated when size > 0
     size_t size, capacity;
     bool failed;
 } lf_text;

@@ -5,18 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LF_VEC(type)                   \
-    struct {                           \
-        type *data;                    \
-        size_t count, capacity;        \
-        const lf_allocator *allocator; \
+#define LF_VEC(type)                                                                                                        \
+    struct {                                                                                                                \
+        type *data;                                                                                                         \
+        size_t count, capacity;                                                                                             \
+        const lf_allocator *allocator;                                                                                      \
     }
 
 #define lf_vec_init(v, a) ((v)->data = NULL, (v)->count = (v)->capacity = 0, (v)->allocator = (a))
 #define lf_vec_finish(v) (lf_free((v)->allocator, (v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
 // True when there is room for `n` more elements.
-#define lf_vec_reserve(v, n)                                                                                       \
-    ((v)->capacity - (v)->count >= (size_t)(n) ||                                                                  \
+#define lf_vec_reserve(v, n)                                                                                                \
+    ((v)->capacity - (v)->count >= (size_t)(n) ||                                                                           \
      lf_vec_grow((v)->allocator, (void **)(void *)&(v)->data, &(v)->capacity, (v)->count, (size_t)(n), sizeof *(v)->data))
 // False when out of memory; the vector is then as it was.
 #define lf_vec_push(v, x) (lf_vec_reserve(v, 1) ? ((v)->data[(v)->count++] = (x), true) : false)

@@ -148,7 +148,8 @@ lf_status lf_known_on_host(lf_graph *g, lf_place place, const char *use, const l
     const char *item = v->name ? lf_arena_printf(arena, " (%%%s)", v->name) : "";
     const char *source = v->def->n_operands ? lf_value_text(arena, v->def->operands[0]) : "?";
     lf_place at = o->place.line ? o->place : place;
-    const char *refusal = lf_arena_printf(arena,
+    const char *refusal = lf_arena_printf(
+        arena,
         "%s may not be the pending scalar %s: it comes from `item %s`%s, which the device computes; it is known on the "
         "host before the launch only if sync points are allowed",
         use, name ? name : "?", source ? source : "?", item ? item : "");

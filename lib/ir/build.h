@@ -12,8 +12,8 @@ void lf_graph_destroy(lf_graph *g);
 typedef enum lf_dim_kind { LF_DIM_KNOWN, LF_DIM_UNKNOWN, LF_DIM_NAMED } lf_dim_kind;
 typedef struct lf_dim_spec {
     lf_dim_kind kind;
-    int64_t extent;       // KNOWN, >= 0
-    const char *name;     // NAMED, without '%'
+    int64_t extent;   // KNOWN, >= 0
+    const char *name; // NAMED, without '%'
     lf_place place;
 } lf_dim_spec;
 typedef struct lf_type_spec {
@@ -24,7 +24,7 @@ typedef struct lf_type_spec {
     lf_place place;
 } lf_type_spec;
 typedef struct lf_param_spec {
-    const char *name;     // without '%'
+    const char *name; // without '%'
     lf_type_spec type;
     lf_place place;
 } lf_param_spec;
@@ -37,16 +37,16 @@ lf_value *lf_graph_lookup(const lf_graph *g, const char *name, size_t length);
 
 typedef struct lf_op_request {
     lf_opcode code;
-    const lf_operand *args;          // copied
+    const lf_operand *args; // copied
     size_t n_args;
-    const lf_attr *attrs;            // copied
+    const lf_attr *attrs; // copied
     size_t n_attrs;
-    const char *const *names;        // one a result, without '%'; NULL: unnamed
-    size_t n_names;                  // must equal the op's number of results when names are given
-    const lf_type_spec *types;       // declared result types to check, or NULL
+    const char *const *names;  // one a result, without '%'; NULL: unnamed
+    size_t n_names;            // must equal the op's number of results when names are given
+    const lf_type_spec *types; // declared result types to check, or NULL
     size_t n_types;
     lf_place place;
-    const char *suffix_of;           // (private to lib/ir)
+    const char *suffix_of; // (private to lib/ir)
 } lf_op_request;
 
 // *out_results: array of the op's results (owned by the graph).
@@ -54,17 +54,19 @@ lf_status lf_graph_add(lf_graph *g, const lf_op_request *request, lf_value **out
 lf_status lf_graph_assert(lf_graph *g, lf_operand condition, const char *message, lf_place place) LF_MUST_USE;
 typedef struct lf_return_spec {
     lf_operand operand;
-    const char *into;                // parameter name without '%', or NULL
+    const char *into; // parameter name without '%', or NULL
     lf_place place, into_place;
 } lf_return_spec;
 // Ends the graph. `declared`: the result types after '->', or NULL.
-lf_status lf_graph_return(lf_graph *g, const lf_return_spec *outputs, size_t n, const lf_type_spec *declared, size_t n_declared) LF_MUST_USE;
+lf_status lf_graph_return(lf_graph *g, const lf_return_spec *outputs, size_t n, const lf_type_spec *declared,
+                          size_t n_declared) LF_MUST_USE;
 
 // ---- For the compiler: typed scalar arithmetic on the host, folded and shared. NULL when out of memory (g->arena.failed). --
 lf_value *lf_const(lf_graph *g, lf_dtype d, lf_scalar value);
-lf_value *lf_const_int(lf_graph *g, int64_t value);                                 // i64
-lf_value *lf_scalar_op(lf_graph *g, lf_opcode code, lf_dtype result, lf_value *a, lf_value *b, lf_value *c);  // b, c may be NULL
-lf_value *lf_extent_mul(lf_graph *g, lf_value *a, lf_value *b);                      // saturating
-lf_value *lf_numel_of(lf_graph *g, const lf_type *type);                             // product of extents; 1 for rank 0
-lf_value *lf_slot_value(lf_graph *g, uint32_t slot);                                 // LF_OP_SLOT
+lf_value *lf_const_int(lf_graph *g, int64_t value); // i64
+lf_value *lf_scalar_op(lf_graph *g, lf_opcode code, lf_dtype result, lf_value *a, lf_value *b,
+                       lf_value *c);                            // b, c may be NULL
+lf_value *lf_extent_mul(lf_graph *g, lf_value *a, lf_value *b); // saturating
+lf_value *lf_numel_of(lf_graph *g, const lf_type *type);        // product of extents; 1 for rank 0
+lf_value *lf_slot_value(lf_graph *g, uint32_t slot);            // LF_OP_SLOT
 #endif

@@ -32,7 +32,14 @@ typedef enum lf_opcode {
 } lf_opcode;
 
 typedef enum lf_op_kind {
-    LF_KIND_NONE, LF_KIND_ELEM, LF_KIND_VIEW, LF_KIND_INDEXED, LF_KIND_REDUCE, LF_KIND_WHOLE, LF_KIND_COMPOSITE, LF_KIND_META,
+    LF_KIND_NONE,
+    LF_KIND_ELEM,
+    LF_KIND_VIEW,
+    LF_KIND_INDEXED,
+    LF_KIND_REDUCE,
+    LF_KIND_WHOLE,
+    LF_KIND_COMPOSITE,
+    LF_KIND_META,
     LF_KIND_INTERNAL
 } lf_op_kind;
 
@@ -42,15 +49,23 @@ typedef enum lf_attr_id {
 #include "ir/attrs.def"
     LF_ATTR_COUNT
 } lf_attr_id;
-typedef enum lf_attr_kind { LF_ATTR_INT, LF_ATTR_INTS, LF_ATTR_BOOL, LF_ATTR_DTYPE_NAME, LF_ATTR_WORD, LF_ATTR_NUMBER, LF_ATTR_VALUE } lf_attr_kind;
+typedef enum lf_attr_kind {
+    LF_ATTR_INT,
+    LF_ATTR_INTS,
+    LF_ATTR_BOOL,
+    LF_ATTR_DTYPE_NAME,
+    LF_ATTR_WORD,
+    LF_ATTR_NUMBER,
+    LF_ATTR_VALUE
+} lf_attr_kind;
 
 // What the table says of an op.
 typedef struct lf_op_info {
     const char *name;
     lf_op_kind kind;
-    const char *args;      // one letter an operand (ELEM: "v" repeated); see ops.def
-    const char *attrs;     // allowed attribute names, blank-separated
-    const char *allow;     // ELEM: categories of the dtype computed in
+    const char *args;  // one letter an operand (ELEM: "v" repeated); see ops.def
+    const char *attrs; // allowed attribute names, blank-separated
+    const char *allow; // ELEM: categories of the dtype computed in
     const char *doc;
 } lf_op_info;
 const lf_op_info *lf_op_info_of(lf_opcode code);
@@ -69,18 +84,18 @@ typedef enum lf_place_class { LF_ON_HOST, LF_ON_DEVICE, LF_PENDING } lf_place_cl
 
 typedef struct lf_type {
     lf_dtype dtype;
-    bool tensor;                  // else a scalar (rank 0, no dims)
-    bool host;                    // a rank-0 tensor in host memory
+    bool tensor; // else a scalar (rank 0, no dims)
+    bool host;   // a rank-0 tensor in host memory
     uint8_t rank;
-    uint8_t named;                // axes whose extent a named dim gives, bit a: they do not broadcast, not even a 1
-    lf_value *dims[LF_MAX_RANK];  // extents: host i64 scalars (constants included), resolved
+    uint8_t named;               // axes whose extent a named dim gives, bit a: they do not broadcast, not even a 1
+    lf_value *dims[LF_MAX_RANK]; // extents: host i64 scalars (constants included), resolved
 } lf_type;
 
 struct lf_value {
     lf_op *def;
-    uint32_t result;              // which result of `def`
-    uint32_t id;                  // unique and dense within the graph, in order of definition
-    const char *name;             // without '%'; NULL for most implicit values
+    uint32_t result;  // which result of `def`
+    uint32_t id;      // unique and dense within the graph, in order of definition
+    const char *name; // without '%'; NULL for most implicit values
     lf_type type;
     lf_place_class where;
 };
@@ -89,10 +104,10 @@ struct lf_value {
 typedef enum lf_operand_kind { LF_OPERAND_NONE, LF_OPERAND_VALUE, LF_OPERAND_LITERAL, LF_OPERAND_LIST } lf_operand_kind;
 typedef struct lf_operand {
     lf_operand_kind kind;
-    lf_place place;                // for diagnostics; may be empty
+    lf_place place; // for diagnostics; may be empty
     lf_value *value;
     lf_literal literal;
-    const char *text;              // literal as written, or NULL
+    const char *text; // literal as written, or NULL
     const struct lf_operand *items;
     uint32_t n_items;
 } lf_operand;
@@ -100,9 +115,9 @@ typedef struct lf_operand {
 typedef struct lf_attr {
     lf_attr_id id;
     lf_place place;
-    lf_operand operand;            // INT, INTS, BOOL, NUMBER, VALUE
-    const char *word;              // WORD and DTYPE_NAME as written, and inf, -inf, nan for NUMBER
-    lf_dtype dtype;                // DTYPE_NAME
+    lf_operand operand; // INT, INTS, BOOL, NUMBER, VALUE
+    const char *word;   // WORD and DTYPE_NAME as written, and inf, -inf, nan for NUMBER
+    lf_dtype dtype;     // DTYPE_NAME
 } lf_attr;
 
 // How a VIEW result's element finds its source element.
@@ -111,43 +126,49 @@ typedef struct lf_attr {
 // reshape: same row-major element number.
 typedef struct lf_view {
     bool reshape;
-    bool broadcasts;                    // some axis may be repeated (extent 1 -> n, or a new axis)
-    int8_t map[LF_MAX_RANK];            // result axis -> source axis, -1 = new axis
-    lf_value *start[LF_MAX_RANK];       // per source axis; NULL = 0. May be pending
-    lf_value *step[LF_MAX_RANK];        // per source axis; NULL = 1
+    bool broadcasts;              // some axis may be repeated (extent 1 -> n, or a new axis)
+    int8_t map[LF_MAX_RANK];      // result axis -> source axis, -1 = new axis
+    lf_value *start[LF_MAX_RANK]; // per source axis; NULL = 0. May be pending
+    lf_value *step[LF_MAX_RANK];  // per source axis; NULL = 1
 } lf_view;
 
 struct lf_op {
     lf_opcode code;
-    bool implicit;                      // made by the builder, not written by the user
-    bool alias;                         // result i is another name of operands[i]
+    bool implicit; // made by the builder, not written by the user
+    bool alias;    // result i is another name of operands[i]
     lf_place place;
     lf_graph *graph;
-    lf_op *next, *prev;                 // program order
+    lf_op *next, *prev; // program order
     // As written.
     const lf_operand *args;
     const lf_attr *attrs;
     uint16_t n_args, n_attrs;
-    const struct lf_type_spec *declared;  // n_results result types (build.h) when some were written after ':', else NULL
+    const struct lf_type_spec *declared; // n_results result types (build.h) when some were written after ':', else NULL
     // As meant.
     uint16_t n_operands, n_results;
-    lf_value **operands;                // resolved; NULL where `none` was written
-    lf_value *results;                  // array of n_results
-    lf_dtype compute;                   // ELEM, REDUCE, WHOLE: dtype that operands were converted to; LF_NO_DTYPE: own dtypes
-    lf_view view;                       // VIEW
-    uint32_t axes;                      // REDUCE, FLIP, …: set of axes, bit a
-    int8_t axis;                        // one axis, normalised to 0 … rank-1
-    bool keepdim, flag;                 // flag: descending, largest, approximate=tanh
-    uint8_t mode;                       // SCATTER: lf_scatter_mode; NORM etc. are expanded
-    lf_scalar constant;                 // CONST
-    double number;                      // ELEM families with a constant parameter (slope, alpha)
-    lf_value *extra[LF_MAX_RANK];       // PAD: low padding per axis; ROLL: amount per axis (NULL = 0)
-    const void *data;                   // TENSOR: row-major elements
+    lf_value **operands;          // resolved; NULL where `none` was written
+    lf_value *results;            // array of n_results
+    lf_dtype compute;             // ELEM, REDUCE, WHOLE: dtype that operands were converted to; LF_NO_DTYPE: own dtypes
+    lf_view view;                 // VIEW
+    uint32_t axes;                // REDUCE, FLIP, …: set of axes, bit a
+    int8_t axis;                  // one axis, normalised to 0 … rank-1
+    bool keepdim, flag;           // flag: descending, largest, approximate=tanh
+    uint8_t mode;                 // SCATTER: lf_scatter_mode; NORM etc. are expanded
+    lf_scalar constant;           // CONST
+    double number;                // ELEM families with a constant parameter (slope, alpha)
+    lf_value *extra[LF_MAX_RANK]; // PAD: low padding per axis; ROLL: amount per axis (NULL = 0)
+    const void *data;             // TENSOR: row-major elements
     uint64_t data_bytes;
-    const char *message;                // CHECK: text with {0}, {1}, … for operands[1], operands[2], …
-    uint32_t slot;                      // SLOT, and free for placing
+    const char *message; // CHECK: text with {0}, {1}, … for operands[1], operands[2], …
+    uint32_t slot;       // SLOT, and free for placing
 };
-typedef enum lf_scatter_mode { LF_SCATTER_SET, LF_SCATTER_ADD, LF_SCATTER_MUL, LF_SCATTER_MIN, LF_SCATTER_MAX } lf_scatter_mode;
+typedef enum lf_scatter_mode {
+    LF_SCATTER_SET,
+    LF_SCATTER_ADD,
+    LF_SCATTER_MUL,
+    LF_SCATTER_MIN,
+    LF_SCATTER_MAX
+} lf_scatter_mode;
 
 /* Operands as meant (x: the first operand), where not obvious:
      ELEM        each a scalar, or a tensor of the result's shape, in dtype `compute`. Exceptions: select's condition is bool;
@@ -170,37 +191,37 @@ typedef enum lf_scatter_mode { LF_SCATTER_SET, LF_SCATTER_ADD, LF_SCATTER_MUL, L
      EXTENT, PITCH [parameter]; axis                     CHECK [condition, numbers …]                                        */
 
 typedef struct lf_output {
-    lf_value *value;          // resolved
-    const lf_value *written;  // as written in the return (an alias perhaps)
-    lf_value *into;           // parameter whose buffer takes it, or NULL
-    const char *name;         // of `written`, or NULL
+    lf_value *value;         // resolved
+    const lf_value *written; // as written in the return (an alias perhaps)
+    lf_value *into;          // parameter whose buffer takes it, or NULL
+    const char *name;        // of `written`, or NULL
 } lf_output;
 
 // A place where the host needs a pending scalar before it can go on.
 typedef struct lf_sync_point {
-    const char *use;          // "reshape: the extent"
-    const lf_value *value;    // as written
-    const lf_value *item;     // resolved: the ITEM that it comes from
+    const char *use;       // "reshape: the extent"
+    const lf_value *value; // as written
+    const lf_value *item;  // resolved: the ITEM that it comes from
     lf_place place;
-    const char *refusal;      // what to say where the host must not wait
+    const char *refusal; // what to say where the host must not wait
     struct lf_sync_point *next;
 } lf_sync_point;
 
 struct lf_graph {
-    lf_arena arena;           // owns everything below
+    lf_arena arena; // owns everything below
     const lf_allocator *allocator;
-    const char *name;         // without '@'
+    const char *name; // without '@'
     lf_op *first, *last;
-    lf_value **params;        // in order
+    lf_value **params; // in order
     uint32_t n_params;
     lf_output *outputs;
     uint32_t n_outputs;
-    const struct lf_type_spec *declared;  // n_outputs types (build.h) when some were written after '->', else NULL
-    uint32_t n_values;        // ids are below this
-    bool finished;            // `return` was built
-    bool allow_sync;          // a pending scalar may be an extent, a k or an assert's condition; set before the first op
-    lf_sync_point *first_sync, *last_sync;  // where it is one, in program order
-    struct lf_builder *builder;  // private to lib/ir while building
+    const struct lf_type_spec *declared; // n_outputs types (build.h) when some were written after '->', else NULL
+    uint32_t n_values;                   // ids are below this
+    bool finished;                       // `return` was built
+    bool allow_sync; // a pending scalar may be an extent, a k or an assert's condition; set before the first op
+    lf_sync_point *first_sync, *last_sync; // where it is one, in program order
+    struct lf_builder *builder;            // private to lib/ir while building
 };
 
 static inline bool lf_is_const(const lf_value *v) { return v && v->def->code == LF_OP_CONST; }

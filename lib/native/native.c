@@ -18,7 +18,7 @@ struct lf_native {
 typedef void (*import_function)(void);
 typedef struct import {
     const char *name;
-    import_function function, with_fma;  // the same bits; with_fma for processors that have the instruction
+    import_function function, with_fma; // the same bits; with_fma for processors that have the instruction
 } import;
 // lib/math as it was compiled for x86-64-v3.
 #define LF_IMPORT_C(name)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum {
-    MAX_NODES = 160,        // ops in one kernel: keeps code generation linear and bounds recursion over a group
-    CHEAP = 6,              // recomputing up to this many simple ops beats storing and loading
-    SIBLINGS = 4            // how far back an op without producers looks for a group of its shape
+    MAX_NODES = 160, // ops in one kernel: keeps code generation linear and bounds recursion over a group
+    CHEAP = 6,       // recomputing up to this many simple ops beats storing and loading
+    SIBLINGS = 4     // how far back an op without producers looks for a group of its shape
 };
 
 bool lf_is_node(const lf_op *op) {
@@ -91,14 +91,26 @@ lf_status lf_visit_operands(const lf_op *op, lf_visit_operand visit, void *conte
 
 static uint32_t own_cost(const lf_op *op) {
     switch (op->code) {
-    case LF_OP_UNIFORM: case LF_OP_NORMAL: case LF_OP_GCD: case LF_OP_POW: return 20;
-    case LF_OP_TAKE: case LF_OP_GATHER: case LF_OP_INDEX: return 4;
-    case LF_OP_CAST: case LF_OP_ADD: case LF_OP_SUB: case LF_OP_MUL: case LF_OP_SELECT: case LF_OP_FULL: case LF_OP_IOTA: return 1;
+    case LF_OP_UNIFORM:
+    case LF_OP_NORMAL:
+    case LF_OP_GCD:
+    case LF_OP_POW: return 20;
+    case LF_OP_TAKE:
+    case LF_OP_GATHER:
+    case LF_OP_INDEX: return 4;
+    case LF_OP_CAST:
+    case LF_OP_ADD:
+    case LF_OP_SUB:
+    case LF_OP_MUL:
+    case LF_OP_SELECT:
+    case LF_OP_FULL:
+    case LF_OP_IOTA: return 1;
     default: break;
     }
     lf_dtype d = op->compute;
     if (lf_op_info_of(op->code)->kind != LF_KIND_ELEM) return 2;
-    return op->code < LF_OP_NEG || op->code == LF_OP_FLOORDIV || op->code == LF_OP_MOD || d == LF_C64 || d == LF_C128 ? 5 : 1;
+    return op->code < LF_OP_NEG || op->code == LF_OP_FLOORDIV || op->code == LF_OP_MOD || d == LF_C64 || d == LF_C128 ? 5
+                                                                                                                      : 1;
 }
 
 enum { MAX_CANDIDATES = 8 };
@@ -108,8 +120,8 @@ enum { MAX_CANDIDATES = 8 };
 typedef struct operands_summary {
     lf_partition *partition;
     uint32_t stage;
-    uint32_t groups[MAX_CANDIDATES], n;   // that make operands, latest first
-    uint32_t after;                       // the op's group must be at least the after-th (number + 1 >= after)
+    uint32_t groups[MAX_CANDIDATES], n; // that make operands, latest first
+    uint32_t after;                     // the op's group must be at least the after-th (number + 1 >= after)
     uint32_t cost;
 } operands_summary;
 
@@ -164,9 +176,9 @@ typedef struct point_check {
     lf_partition *partition;
     lf_group *group;
     uint32_t number;
-    lf_extent_class cls;        // of the reader
+    lf_extent_class cls; // of the reader
     bool ok;
-    bool cheap_elsewhere;       // cheap values may be recomputed at another point
+    bool cheap_elsewhere; // cheap values may be recomputed at another point
 } point_check;
 
 static bool space_of_base(lf_partition *p, lf_value *v, lf_space *space) {
@@ -209,8 +221,10 @@ static bool may_join(lf_partition *p, uint32_t number, const lf_op *op, lf_exten
 static bool may_pick(lf_partition *p, uint32_t number, const lf_op *op, lf_extent_class *out_class) {
     lf_group *group = p->groups[number];
     if (op->code != LF_OP_GATHER && op->code != LF_OP_TAKE && op->code != LF_OP_INDEX) return false;
-    if (group->kind != LF_GROUP_ROWS || group->serial || group->n_nodes >= MAX_NODES || group->axes != 1u << op->axis) return false;
-    if (!lf_same_shape(&op->operands[0]->type, &group->shape) || !class_in_group(group, &op->results[0].type, out_class)) return false;
+    if (group->kind != LF_GROUP_ROWS || group->serial || group->n_nodes >= MAX_NODES || group->axes != 1u << op->axis)
+        return false;
+    if (!lf_same_shape(&op->operands[0]->type, &group->shape) || !class_in_group(group, &op->results[0].type, out_class))
+        return false;
     if (*out_class == LF_CLASS_FULL) return false;
     point_check x = {p, group, number, LF_CLASS_FULL, true, false}, index = {p, group, number, *out_class, true, false};
     return !check_point(&x, op->operands[0]) && x.ok && !check_point(&index, op->operands[1]) && index.ok;
@@ -221,7 +235,9 @@ static bool may_reduce(lf_partition *p, uint32_t number, const lf_op *op, lf_ext
     *out_class = LF_CLASS_ROW;
     lf_group *group = p->groups[number];
     lf_value *x = op->operands[0];
-    if (group->kind == LF_GROUP_WHOLE || group->serial || group->n_nodes >= MAX_NODES || !lf_same_shape(&x->type, &group->shape)) return false;
+    if (group->kind == LF_GROUP_WHOLE || group->serial || group->n_nodes >= MAX_NODES ||
+        !lf_same_shape(&x->type, &group->shape))
+        return false;
     if (group->kind == LF_GROUP_ROWS && group->axes != op->axes) return false;
     const lf_node *node = lf_node_of(p, lf_view_base(x));
     if (node->group != number) return true;
@@ -284,11 +300,13 @@ static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent
 typedef bool (*fits_group)(lf_partition *p, uint32_t number, const lf_op *op, lf_extent_class *out_class);
 
 // The latest group of an operand that takes the op; else one of the last groups, if it comes after all that the op reads.
-static uint32_t find_group(lf_partition *p, const lf_op *op, const operands_summary *s, fits_group fits, bool siblings, lf_extent_class *out_class) {
+static uint32_t find_group(lf_partition *p, const lf_op *op, const operands_summary *s, fits_group fits, bool siblings,
+                           lf_extent_class *out_class) {
     for (uint32_t i = 0; i < s->n && s->groups[i] + 1 >= s->after; i++)
         if (p->groups[s->groups[i]]->stage == s->stage && fits(p, s->groups[i], op, out_class)) return s->groups[i];
     for (uint32_t back = 1; siblings && back <= SIBLINGS && back + s->after <= p->n_groups; back++)
-        if (p->groups[p->n_groups - back]->stage == s->stage && fits(p, p->n_groups - back, op, out_class)) return p->n_groups - back;
+        if (p->groups[p->n_groups - back]->stage == s->stage && fits(p, p->n_groups - back, op, out_class))
+            return p->n_groups - back;
     return LF_NO_GROUP;
 }
 
@@ -310,7 +328,8 @@ static lf_status place_whole(lf_partition *p, lf_op *op) {
     if (op->code == LF_OP_MATMUL) {
         lf_type shape = op->results[0].type;
         if (shape.rank == LF_MAX_RANK)
-            return lf_error_at(p->graph->allocator, LF_UNSUPPORTED, op->place, "matmul: a result of rank %u has no kernel, at most %u", shape.rank, LF_MAX_RANK - 1u);
+            return lf_error_at(p->graph->allocator, LF_UNSUPPORTED, op->place,
+                               "matmul: a result of rank %u has no kernel, at most %u", shape.rank, LF_MAX_RANK - 1u);
         shape.dims[shape.rank++] = x->dims[x->rank - 1];
         LF_TRY(new_group(p, LF_GROUP_ROWS, &shape, 1u << (shape.rank - 1), &number));
         return add_node(p, number, op, LF_CLASS_ROW, 0, 0);
@@ -343,7 +362,7 @@ static lf_status place_op(lf_partition *p, lf_op *op) {
 
 typedef struct crossing {
     lf_partition *partition;
-    uint32_t reader;            // group that needs the operand
+    uint32_t reader; // group that needs the operand
 } crossing;
 
 // Recursion stops at CHEAP, the largest cost that is recomputed.
@@ -396,9 +415,9 @@ typedef struct hazard {
     const lf_value *param;
     lf_extent_class cls;
     bool reads, elsewhere;
-    bool moved;                 // a value of the group is recomputed at another point
-    bool outside;               // the reader is recomputed here from another group
-    bool indexed;               // the reader picks elements by index, anywhere
+    bool moved;   // a value of the group is recomputed at another point
+    bool outside; // the reader is recomputed here from another group
+    bool indexed; // the reader picks elements by index, anywhere
 } hazard;
 
 static lf_status look_for_param(void *context, lf_value *operand) {
@@ -410,7 +429,8 @@ static lf_status look_for_param(void *context, lf_value *operand) {
         lf_space space = {0}, expected;
         if (operand->type.tensor) lf_group_space(h->partition, h->group, h->cls, &space);
         lf_group_space(h->partition, h->group, LF_CLASS_FULL, &expected);
-        if (h->outside || h->indexed || !space_of_base(h->partition, operand, &space) || !lf_space_equal(&space, &expected)) h->elsewhere = true;
+        if (h->outside || h->indexed || !space_of_base(h->partition, operand, &space) || !lf_space_equal(&space, &expected))
+            h->elsewhere = true;
         return NULL;
     }
     const lf_node *node = lf_node_of(h->partition, base);
@@ -437,7 +457,7 @@ static lf_status group_reads(lf_partition *p, uint32_t number, const lf_value *p
         LF_TRY(lf_visit_operands(group->nodes[i], look_for_param, out));
     }
     out->indexed = false;
-    for (uint32_t i = 0; i < group->n_roots; i++) {  // copies of views
+    for (uint32_t i = 0; i < group->n_roots; i++) { // copies of views
         out->cls = group->roots[i].cls;
         if (lf_view_base(group->roots[i].value) != group->roots[i].value || group->n_nodes == 0)
             LF_TRY(look_for_param(out, group->roots[i].value));
@@ -446,10 +466,13 @@ static lf_status group_reads(lf_partition *p, uint32_t number, const lf_value *p
 }
 
 // An output may be written straight into a parameter's buffer only when nobody reads old contents after or beside that.
-static lf_status may_write_in_place(lf_partition *p, uint32_t number, const lf_root *root, const lf_value *param, bool *out) {
+static lf_status may_write_in_place(lf_partition *p, uint32_t number, const lf_root *root, const lf_value *param,
+                                    bool *out) {
     *out = false;
     hazard h;
-    if (p->groups[number]->kind == LF_GROUP_WHOLE || root->cls != LF_CLASS_FULL || p->groups[number]->kind != LF_GROUP_POINTWISE) return NULL;
+    if (p->groups[number]->kind == LF_GROUP_WHOLE || root->cls != LF_CLASS_FULL ||
+        p->groups[number]->kind != LF_GROUP_POINTWISE)
+        return NULL;
     LF_TRY(group_reads(p, number, param, &h));
     if (h.elsewhere || (h.reads && h.moved)) return NULL;
     for (uint32_t later = number + 1; later < p->n_groups; later++) {
@@ -496,7 +519,7 @@ static lf_status place_output(lf_partition *p, uint32_t output) {
 // The groups of one stage, and what the next one needs of them.
 static lf_status place_stage(lf_partition *p, uint32_t stage, lf_op *last) {
     p->stage = stage;
-    for (lf_op *op = p->graph->first; op; op = op == last ? NULL : op->next)  // joining adds host ops behind the last one
+    for (lf_op *op = p->graph->first; op; op = op == last ? NULL : op->next) // joining adds host ops behind the last one
         if (lf_is_node(op) && p->nodes[op->results[0].id].stage == stage) LF_TRY(place_op(p, op));
     for (lf_op *op = p->graph->first; op && stage + 1 < p->n_stages; op = op == last ? NULL : op->next) {
         if (op->code != LF_OP_ITEM || op->alias) continue;
@@ -521,7 +544,10 @@ static lf_status defer_unsafe_outputs(lf_partition *p) {
                 lf_value *into = p->graph->outputs[output].into;
                 bool safe = true;
                 if (into) LF_TRY(may_write_in_place(p, i, root, into, &safe));
-                if (safe) { k++; continue; }
+                if (safe) {
+                    k++;
+                    continue;
+                }
                 root->outputs[k] = root->outputs[--root->n_outputs];
                 root->temporary = true;
                 lf_root *copy;
@@ -529,7 +555,7 @@ static lf_status defer_unsafe_outputs(lf_partition *p) {
                 LF_TRY(new_group(p, LF_GROUP_POINTWISE, &root->value->type, 0, &number));
                 LF_TRY(add_root(p, number, root->value, LF_CLASS_FULL, &copy));
                 lf_node *node = &p->nodes[root->value->id];
-                if (node->group == LF_NO_GROUP) node->group = i;  // a view: this group copies it
+                if (node->group == LF_NO_GROUP) node->group = i; // a view: this group copies it
                 node->last_reader = number;
                 node->stored = true;
                 LF_TRY(add_output(p, copy, output));
@@ -548,13 +574,15 @@ lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) {
     p->n_nodes = g->n_values;
     p->nodes = LF_ARENA_ARRAY(&p->arena, lf_node, p->n_nodes);
     lf_status s = p->nodes ? NULL : lf_out_of_memory();
-    if (!s) for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i].group = LF_NO_GROUP;
+    if (!s)
+        for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i].group = LF_NO_GROUP;
     if (!s) lf_stages_find(p);
     lf_op *last = g->last;
     for (uint32_t stage = 0; !s && stage < p->n_stages; stage++) s = place_stage(p, stage, last);
     for (uint32_t i = 0; i < p->n_groups && !s; i++) {
         crossing c = {p, i};
-        for (uint32_t k = 0; k < p->groups[i]->n_nodes && !s; k++) s = lf_visit_operands(p->groups[i]->nodes[k], cross_operand, &c);
+        for (uint32_t k = 0; k < p->groups[i]->n_nodes && !s; k++)
+            s = lf_visit_operands(p->groups[i]->nodes[k], cross_operand, &c);
     }
     for (uint32_t i = 0; i < g->n_outputs && !s; i++) s = place_output(p, i);
     for (uint32_t i = 0; i < p->n_groups && !s; i++)

@@ -19,49 +19,49 @@
 typedef enum lf_group_kind {
     LF_GROUP_POINTWISE,
     LF_GROUP_ROWS,
-    LF_GROUP_WHOLE       // one op with a kernel of its own: sort, topk, scatter; `axes` is its axis
+    LF_GROUP_WHOLE // one op with a kernel of its own: sort, topk, scatter; `axes` is its axis
 } lf_group_kind;
 
 // How a node lies in its group.
 typedef enum lf_extent_class {
-    LF_CLASS_FULL,       // the group's shape
-    LF_CLASS_ROW,        // the kept axes only
-    LF_CLASS_ROW_KEPT    // the kept axes, and extents of 1 for the reduced ones
+    LF_CLASS_FULL,    // the group's shape
+    LF_CLASS_ROW,     // the kept axes only
+    LF_CLASS_ROW_KEPT // the kept axes, and extents of 1 for the reduced ones
 } lf_extent_class;
 
 // A value that a group must write.
 typedef struct lf_root {
-    lf_value *value;           // a node of the group, or a view of anything (a copy)
+    lf_value *value; // a node of the group, or a view of anything (a copy)
     lf_extent_class cls;
-    bool temporary;            // into workspace, for later groups
-    uint32_t *outputs;         // numbers of the graph's outputs that it goes to
+    bool temporary;    // into workspace, for later groups
+    uint32_t *outputs; // numbers of the graph's outputs that it goes to
     uint32_t n_outputs;
-    bool fetched;              // a scalar that the host needs for the next stage
+    bool fetched; // a scalar that the host needs for the next stage
 } lf_root;
 
 typedef struct lf_group {
     lf_group_kind kind;
-    lf_type shape;             // FULL shape: rank and extents
-    uint32_t axes;             // ROWS: reduced axes of `shape`
+    lf_type shape; // FULL shape: rank and extents
+    uint32_t axes; // ROWS: reduced axes of `shape`
     lf_op **nodes;
     uint32_t n_nodes, capacity;
     lf_root *roots;
     uint32_t n_roots, roots_capacity;
     uint32_t stage;
-    bool serial;               // ROWS: columns are visited in order (scans)
-    bool dead;                 // everything in it is recomputed elsewhere
+    bool serial; // ROWS: columns are visited in order (scans)
+    bool dead;   // everything in it is recomputed elsewhere
 } lf_group;
 
 typedef struct lf_node {
-    uint32_t group;            // LF_NO_GROUP: not a node
-    uint32_t cost;             // of recomputing it from stored values
-    uint32_t after;            // a kernel that recomputes it must come after this many groups
+    uint32_t group; // LF_NO_GROUP: not a node
+    uint32_t cost;  // of recomputing it from stored values
+    uint32_t after; // a kernel that recomputes it must come after this many groups
     lf_extent_class cls;
-    bool stored;               // some other group reads it
-    uint32_t last_reader;      // the last group that does
-    uint32_t stage;            // device values: stage in which it is computed at the earliest
-    uint32_t known;            // pending scalars: first stage at whose beginning the host knows it; LF_NEVER
-    bool needed;               // pending scalars: the host needs it
+    bool stored;          // some other group reads it
+    uint32_t last_reader; // the last group that does
+    uint32_t stage;       // device values: stage in which it is computed at the earliest
+    uint32_t known;       // pending scalars: first stage at whose beginning the host knows it; LF_NEVER
+    bool needed;          // pending scalars: the host needs it
 } lf_node;
 
 typedef struct lf_partition {
@@ -69,10 +69,10 @@ typedef struct lf_partition {
     lf_graph *graph;
     lf_group **groups;
     uint32_t n_groups, capacity;
-    lf_node *nodes;            // by value id; ids made later have none
+    lf_node *nodes; // by value id; ids made later have none
     uint32_t n_nodes;
     uint32_t n_stages;
-    uint32_t stage;            // while groups are made: new ones are of this stage
+    uint32_t stage; // while groups are made: new ones are of this stage
 } lf_partition;
 
 lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) LF_MUST_USE;

@@ -9,7 +9,9 @@ static const char *why_pending(const lf_value *v) {
 static const char *why_host(const lf_value *v) {
     switch (v->def->code) {
     case LF_OP_PARAM: return v->type.host ? "@host tensor, read at launch" : "scalar parameter";
-    case LF_OP_SIZE: case LF_OP_NUMEL: case LF_OP_STRIDE: return "metadata of a tensor";
+    case LF_OP_SIZE:
+    case LF_OP_NUMEL:
+    case LF_OP_STRIDE: return "metadata of a tensor";
     case LF_OP_ITEM: return "item of a host value";
     default: return "all operands are host values";
     }
@@ -28,13 +30,20 @@ static void put_value(const lf_partition *p, lf_arena *arena, lf_text *t, const 
     }
     const char *kind = real->where == LF_PENDING ? "pending" : "device";
     const lf_node *node = lf_node_of(p, lf_view_base((lf_value *)real));
-    if (v->def->code == LF_OP_PARAM) lf_text_put(t, "device   tensor parameter\n");
-    else if (real->where == LF_PENDING && node->group != LF_NO_GROUP) lf_text_put(t, "pending  %s; kernel %u\n", why_pending(real), node->group);
-    else if (real->where == LF_PENDING) lf_text_put(t, "pending  %s\n", why_pending(real));
-    else if (node->group == LF_NO_GROUP) lf_text_put(t, "%-8s view of a parameter: no work of its own\n", kind);
-    else if (lf_view_base((lf_value *)real) != real) lf_text_put(t, "%-8s view: an index map in the kernels that read it\n", kind);
-    else if (p->groups[node->group]->dead) lf_text_put(t, "%-8s no kernel of its own: recomputed where it is read\n", kind);
-    else lf_text_put(t, "%-8s kernel %u%s\n", kind, node->group, node->stored ? ", stored for later kernels" : "");
+    if (v->def->code == LF_OP_PARAM)
+        lf_text_put(t, "device   tensor parameter\n");
+    else if (real->where == LF_PENDING && node->group != LF_NO_GROUP)
+        lf_text_put(t, "pending  %s; kernel %u\n", why_pending(real), node->group);
+    else if (real->where == LF_PENDING)
+        lf_text_put(t, "pending  %s\n", why_pending(real));
+    else if (node->group == LF_NO_GROUP)
+        lf_text_put(t, "%-8s view of a parameter: no work of its own\n", kind);
+    else if (lf_view_base((lf_value *)real) != real)
+        lf_text_put(t, "%-8s view: an index map in the kernels that read it\n", kind);
+    else if (p->groups[node->group]->dead)
+        lf_text_put(t, "%-8s no kernel of its own: recomputed where it is read\n", kind);
+    else
+        lf_text_put(t, "%-8s kernel %u%s\n", kind, node->group, node->stored ? ", stored for later kernels" : "");
 }
 
 static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32_t number) {
@@ -61,7 +70,7 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
         for (uint32_t k = 0; k < root->n_outputs; k++) {
             const lf_output *output = &p->graph->outputs[root->outputs[k]];
             lf_text_put(t, output->into ? " to output %u (into %s)" : " to output %u", root->outputs[k],
-                output->into ? lf_value_text(arena, output->into) : "");
+                        output->into ? lf_value_text(arena, output->into) : "");
         }
         if (i + 1 < group->n_roots) lf_text_put(t, ",");
     }
@@ -76,8 +85,8 @@ static void put_sync_points(const lf_partition *p, lf_arena *arena, lf_text *t) 
     lf_text_put(t, "sync points: %u, the run goes in %u stages\n", p->n_stages - 1, p->n_stages);
     for (const lf_sync_point *sync = p->graph->first_sync; sync; sync = sync->next) {
         const lf_value *v = lf_resolve((lf_value *)sync->value);
-        lf_text_put(t, "  before stage %u, %u:%u: %s waits for %s", lf_known_stage(p, v), sync->place.line, sync->place.column, sync->use,
-                    lf_value_text(arena, sync->value));
+        lf_text_put(t, "  before stage %u, %u:%u: %s waits for %s", lf_known_stage(p, v), sync->place.line,
+                    sync->place.column, sync->use, lf_value_text(arena, sync->value));
         if (sync->item != v) lf_text_put(t, ", which comes from %s", lf_value_text(arena, sync->item));
         lf_text_put(t, "\n");
     }
@@ -92,7 +101,8 @@ lf_status lf_partition_print(const lf_partition *p, char **out_text) {
     lf_text_put(&t, "partition of @%s\nvalues:\n", p->graph->name);
     for (uint32_t i = 0; i < p->graph->n_params; i++) put_value(p, &arena, &t, p->graph->params[i]);
     for (const lf_op *op = p->graph->first; op; op = op->next)
-        for (unsigned r = 0; r < op->n_results && !op->implicit && op->code != LF_OP_PARAM; r++) put_value(p, &arena, &t, &op->results[r]);
+        for (unsigned r = 0; r < op->n_results && !op->implicit && op->code != LF_OP_PARAM; r++)
+            put_value(p, &arena, &t, &op->results[r]);
     lf_text_put(&t, "kernels:\n");
     uint32_t alive = 0;
     for (uint32_t i = 0; i < p->n_groups; i++) {

@@ -28,7 +28,7 @@ static void mark_needed(lf_partition *p) {
             if (op->code == LF_OP_PAD) need(p, op->extra[a]);
         }
     }
-    for (const lf_op *op = g->last; op; op = op->prev) {  // and what those are computed from
+    for (const lf_op *op = g->last; op; op = op->prev) { // and what those are computed from
         if (op->alias || op->n_results != 1 || !is_pending(&op->results[0]) || !node(p, &op->results[0])->needed) continue;
         for (unsigned k = 0; op->code != LF_OP_ITEM && k < op->n_operands; k++) need(p, op->operands[k]);
     }
@@ -54,7 +54,7 @@ static void place_scalar(lf_partition *p, const lf_op *op) {
         later(&n->stage, node(p, op->operands[k])->stage);
         later(&n->known, node(p, op->operands[k])->known);
     }
-    if (op->code == LF_OP_SATMUL) n->stage = n->known;  // products of extents are the host's
+    if (op->code == LF_OP_SATMUL) n->stage = n->known; // products of extents are the host's
 }
 
 static void after_extents(lf_partition *p, uint32_t *stage, const lf_type *type) {
@@ -74,7 +74,8 @@ static void place_tensors(lf_partition *p, const lf_op *op) {
     for (unsigned a = 0; a < LF_MAX_RANK; a++) {
         if (is_view && is_pending(op->view.start[a])) later(&stage, node(p, op->view.start[a])->stage);
         if (is_view && is_pending(op->view.step[a])) later(&stage, node(p, op->view.step[a])->known);
-        if (is_pending(op->extra[a])) later(&stage, op->code == LF_OP_PAD ? node(p, op->extra[a])->known : node(p, op->extra[a])->stage);
+        if (is_pending(op->extra[a]))
+            later(&stage, op->code == LF_OP_PAD ? node(p, op->extra[a])->known : node(p, op->extra[a])->stage);
     }
     for (unsigned r = 0; r < op->n_results; r++) after_extents(p, &stage, &op->results[r].type);
     for (unsigned r = 0; r < op->n_results; r++) node(p, &op->results[r])->stage = stage;
@@ -88,8 +89,10 @@ void lf_stages_find(lf_partition *p) {
     for (const lf_op *op = p->graph->first; op; op = op->next) {
         if (op->alias || op->n_results == 0) continue;
         const lf_value *v = &op->results[0];
-        if (is_pending(v)) place_scalar(p, op);
-        else if (v->where == LF_ON_DEVICE) place_tensors(p, op);
+        if (is_pending(v))
+            place_scalar(p, op);
+        else if (v->where == LF_ON_DEVICE)
+            place_tensors(p, op);
         if (is_pending(v) && node(p, v)->needed) later(&p->n_stages, node(p, v)->known + 1);
     }
 }

@@ -6,7 +6,8 @@
 
 _Static_assert(sizeof(lf_stmt) == 104, "a statement has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_access) == 224, "an access has changed: does its key say all of it?");
-_Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16, "what host code does has changed: does its key say all of it?");
+_Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16,
+               "what host code does has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_loop) == 288, "a loop has changed: does its key say all of it?");
 
 static void put(lf_text *out, uint64_t word) { lf_text_append(out, (const char *)&word, sizeof word); }

@@ -2,18 +2,22 @@
 #include "base/text.h"
 #include "schedule/loop.h"
 
-static const char *const kind_names[] = {
-    [LF_STMT_INDEX] = "index", [LF_STMT_SCALAR] = "scalar", [LF_STMT_CONST] = "const", [LF_STMT_LOAD] = "load",
-    [LF_STMT_ELEM] = "", [LF_STMT_SIMPLE] = "", [LF_STMT_CAST] = "cast", [LF_STMT_REDUCE] = "reduce", [LF_STMT_STORE] = "store",
-    [LF_STMT_DELIVER] = "deliver", [LF_STMT_IOTA] = "iota", [LF_STMT_RANDOM] = "", [LF_STMT_SCAN] = "", [LF_STMT_SCAN_POSITION] = "scan_position", [LF_STMT_SORTED] = "sorted",
-    [LF_STMT_INDEX_ERROR] = "index_error"};
+static const char *const kind_names[] = {[LF_STMT_INDEX] = "index",   [LF_STMT_SCALAR] = "scalar",
+                                         [LF_STMT_CONST] = "const",   [LF_STMT_LOAD] = "load",
+                                         [LF_STMT_ELEM] = "",         [LF_STMT_SIMPLE] = "",
+                                         [LF_STMT_CAST] = "cast",     [LF_STMT_REDUCE] = "reduce",
+                                         [LF_STMT_STORE] = "store",   [LF_STMT_DELIVER] = "deliver",
+                                         [LF_STMT_IOTA] = "iota",     [LF_STMT_RANDOM] = "",
+                                         [LF_STMT_SCAN] = "",         [LF_STMT_SCAN_POSITION] = "scan_position",
+                                         [LF_STMT_SORTED] = "sorted", [LF_STMT_INDEX_ERROR] = "index_error"};
 
 static void put_access(lf_arena *arena, lf_text *t, const lf_loop *loop, uint32_t number, const lf_stmt *s) {
     const lf_access *access = &loop->accesses[number];
     lf_text_put(t, "%s[", lf_value_text(arena, access->buffer));
     unsigned n = 0;
     for (unsigned a = 0; a < LF_MAX_AXES; a++)
-        if (access->strides[a]) lf_text_put(t, "%s%c%u", n++ ? ", " : "", a < loop->rows ? 'r' : 'c', a < loop->rows ? a : a - loop->rows);
+        if (access->strides[a])
+            lf_text_put(t, "%s%c%u", n++ ? ", " : "", a < loop->rows ? 'r' : 'c', a < loop->rows ? a : a - loop->rows);
     for (unsigned i = 0; i < access->n_terms; i++) lf_text_put(t, "%s%%%u", n++ ? ", " : "", s->args[i]);
     lf_text_put(t, "]");
 }
@@ -21,12 +25,16 @@ static void put_access(lf_arena *arena, lf_text *t, const lf_loop *loop, uint32_
 static void put_stmt(lf_arena *arena, lf_text *t, const lf_loop *loop, lf_stmt_id id, const char *indent) {
     const lf_stmt *s = &loop->stmts[id];
     lf_text_put(t, "%s", indent);
-    if (s->kind != LF_STMT_STORE && s->kind != LF_STMT_DELIVER && s->kind != LF_STMT_INDEX_ERROR) lf_text_put(t, "%%%u = ", id);
+    if (s->kind != LF_STMT_STORE && s->kind != LF_STMT_DELIVER && s->kind != LF_STMT_INDEX_ERROR)
+        lf_text_put(t, "%%%u = ", id);
     const char *name = kind_names[s->kind];
-    if (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE || s->kind == LF_STMT_RANDOM || s->kind == LF_STMT_SCAN) name = lf_op_info_of(s->code)->name;
+    if (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE || s->kind == LF_STMT_RANDOM || s->kind == LF_STMT_SCAN)
+        name = lf_op_info_of(s->code)->name;
     lf_text_put(t, "%s", name);
     if (s->kind == LF_STMT_REDUCE) lf_text_put(t, ".%s", lf_op_info_of(s->code)->name);
-    if (s->kind == LF_STMT_INDEX) lf_text_put(t, " %c%u", s->number < loop->rows ? 'r' : 'c', s->number < loop->rows ? s->number : s->number - loop->rows);
+    if (s->kind == LF_STMT_INDEX)
+        lf_text_put(t, " %c%u", s->number < loop->rows ? 'r' : 'c',
+                    s->number < loop->rows ? s->number : s->number - loop->rows);
     if (s->kind == LF_STMT_SCALAR) lf_text_put(t, " %s", lf_value_text(arena, loop->scalars[s->number]));
     if (s->kind == LF_STMT_CONST) {
         char number[96];
@@ -40,7 +48,11 @@ static void put_stmt(lf_arena *arena, lf_text *t, const lf_loop *loop, lf_stmt_i
         put_access(arena, t, loop, s->number, s);
     }
     for (unsigned i = 0; i < s->n_args && s->kind != LF_STMT_LOAD; i++)
-        lf_text_put(t, s->args[i] == LF_NO_STMT ? "%s none" : "%s %%%u", i ? "," : s->kind == LF_STMT_STORE ? " =" : "", s->args[i]);
+        lf_text_put(t, s->args[i] == LF_NO_STMT ? "%s none" : "%s %%%u",
+                    i                          ? ","
+                    : s->kind == LF_STMT_STORE ? " ="
+                                               : "",
+                    s->args[i]);
     if (s->guard != LF_NO_STMT) lf_text_put(t, " if %%%u", s->guard);
     lf_text_put(t, " : %s\n", lf_dtype_name(s->dtype));
 }
@@ -84,20 +96,24 @@ const char *lf_loop_text(lf_arena *arena, const lf_loop *loop) {
 
 lf_status lf_loop_verify(const lf_allocator *a, const lf_loop *loop) {
     if (loop->rows + loop->cols > LF_MAX_AXES)
-        return lf_error(a, LF_INTERNAL, "kernel %s has %u axes, at most %u are possible", loop->name, loop->rows + loop->cols, (unsigned)LF_MAX_AXES);
+        return lf_error(a, LF_INTERNAL, "kernel %s has %u axes, at most %u are possible", loop->name,
+                        loop->rows + loop->cols, (unsigned)LF_MAX_AXES);
     bool effect = false;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         effect |= has_effect(s);
         for (unsigned k = 0; k < s->n_args; k++)
             if (s->args[k] != LF_NO_STMT && s->args[k] >= i)
-                return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses %u before its definition", loop->name, i, s->args[k]);
+                return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses %u before its definition", loop->name, i,
+                                s->args[k]);
         if (s->guard != LF_NO_STMT && (s->guard >= i || loop->stmts[s->guard].dtype != LF_BOOL))
             return lf_error(a, LF_INTERNAL, "kernel %s: statement %u has a guard that is no bool before it", loop->name, i);
         if ((s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) && s->number >= loop->n_accesses)
-            return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses access %u of %u", loop->name, i, s->number, loop->n_accesses);
+            return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses access %u of %u", loop->name, i, s->number,
+                            loop->n_accesses);
         if (s->kind == LF_STMT_SCALAR && s->number >= loop->n_scalars)
-            return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses scalar %u of %u", loop->name, i, s->number, loop->n_scalars);
+            return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses scalar %u of %u", loop->name, i, s->number,
+                            loop->n_scalars);
         if (s->kind == LF_STMT_REDUCE && (s->column || loop->cols == 0) && loop->passes == 0)
             return lf_error(a, LF_INTERNAL, "kernel %s: statement %u reduces outside of a pass", loop->name, i);
         if (loop->cols == 0 && s->column)

@@ -4,8 +4,10 @@
 #include <string.h>
 
 void lf_lowering_fail(lf_lowering *l, lf_status s) {
-    if (l->status) lf_status_destroy(s);
-    else l->status = s;
+    if (l->status)
+        lf_status_destroy(s);
+    else
+        l->status = s;
 }
 
 static lf_stmt_id out_of_memory(lf_lowering *l) {
@@ -57,14 +59,20 @@ static lf_stmt_id recall(lf_lowering *l, const lf_value *v, const lf_space *spac
 
 lf_stmt_id lf_stmt_simple(lf_lowering *l, lf_opcode code, lf_dtype d, lf_stmt_id a, lf_stmt_id b) {
     bool compares = code >= LF_OP_EQ && code <= LF_OP_GE;
-    lf_stmt s = {.kind = LF_STMT_SIMPLE, .dtype = compares ? LF_BOOL : d, .compute = d, .code = code, .args = {a, b},
-                 .n_args = b == LF_NO_STMT ? 1 : 2, .guard = LF_NO_STMT};
+    lf_stmt s = {.kind = LF_STMT_SIMPLE,
+                 .dtype = compares ? LF_BOOL : d,
+                 .compute = d,
+                 .code = code,
+                 .args = {a, b},
+                 .n_args = b == LF_NO_STMT ? 1 : 2,
+                 .guard = LF_NO_STMT};
     return lf_stmt_add(l, s);
 }
 
 lf_stmt_id lf_stmt_cast(lf_lowering *l, lf_dtype from, lf_dtype to, lf_stmt_id a) {
     if (from == to) return a;
-    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_CAST, .dtype = to, .compute = from, .args = {a}, .n_args = 1, .guard = LF_NO_STMT});
+    return lf_stmt_add(
+        l, (lf_stmt){.kind = LF_STMT_CAST, .dtype = to, .compute = from, .args = {a}, .n_args = 1, .guard = LF_NO_STMT});
 }
 
 static lf_stmt_id constant(lf_lowering *l, lf_dtype d, lf_scalar value) {
@@ -82,7 +90,11 @@ lf_stmt_id lf_stmt_host(lf_lowering *l, lf_value *host) {
     lf_stmt_id found = recall(l, host, NULL, LF_NO_STMT);
     if (found != LF_NO_STMT) return found;
     if (!lf_vec_push(&l->scalars, host)) return out_of_memory(l);
-    lf_stmt s = {.kind = LF_STMT_SCALAR, .dtype = host->type.dtype, .value = host, .number = (uint32_t)l->scalars.count - 1, .guard = LF_NO_STMT};
+    lf_stmt s = {.kind = LF_STMT_SCALAR,
+                 .dtype = host->type.dtype,
+                 .value = host,
+                 .number = (uint32_t)l->scalars.count - 1,
+                 .guard = LF_NO_STMT};
     return remember(l, host, NULL, LF_NO_STMT, lf_stmt_add(l, s));
 }
 
@@ -100,7 +112,8 @@ lf_stmt_id lf_stmt_form(lf_lowering *l, const lf_form *form) {
     lf_stmt_id sum = form->offset ? lf_stmt_host(l, form->offset) : LF_NO_STMT;
     for (unsigned i = 0; i < form->n && !l->status; i++) {
         lf_stmt_id term = atom_stmt(l, form->terms[i].atom);
-        if (!lf_is_one(form->terms[i].scale)) term = lf_stmt_simple(l, LF_OP_MUL, LF_I64, term, lf_stmt_host(l, form->terms[i].scale));
+        if (!lf_is_one(form->terms[i].scale))
+            term = lf_stmt_simple(l, LF_OP_MUL, LF_I64, term, lf_stmt_host(l, form->terms[i].scale));
         sum = sum == LF_NO_STMT ? term : lf_stmt_simple(l, LF_OP_ADD, LF_I64, sum, term);
     }
     return sum == LF_NO_STMT && !l->status ? lf_stmt_int(l, 0) : sum;
@@ -179,8 +192,8 @@ static bool through_view(lf_lowering *l, const lf_op *op, lf_space *space, lf_st
         }
     }
     if (!l->status)
-        lf_lowering_fail(l, lf_error_at(l->g->allocator, LF_INTERNAL, op->place, "the index map of '%s' could not be composed",
-                                        lf_op_info_of(op->code)->name));
+        lf_lowering_fail(l, lf_error_at(l->g->allocator, LF_INTERNAL, op->place,
+                                        "the index map of '%s' could not be composed", lf_op_info_of(op->code)->name));
     return false;
 }
 
@@ -191,8 +204,8 @@ static bool same_host(const lf_value *a, const lf_value *b) { return a == b || (
 static uint32_t find_access(lf_lowering *l, const lf_access *access) {
     for (size_t i = 0; i < l->accesses.count; i++) {
         const lf_access *other = &l->accesses.data[i];
-        bool same = other->store == access->store && other->dtype == access->dtype && other->row == access->row && other->n_terms == access->n_terms &&
-                    same_host(other->base, access->base);
+        bool same = other->store == access->store && other->dtype == access->dtype && other->row == access->row &&
+                    other->n_terms == access->n_terms && same_host(other->base, access->base);
         for (unsigned a = 0; a < LF_MAX_AXES && same; a++) same = same_host(other->strides[a], access->strides[a]);
         for (unsigned t = 0; t < access->n_terms && same; t++) same = same_host(other->terms[t], access->terms[t]);
         if (same) return (uint32_t)i;
@@ -244,7 +257,7 @@ static bool address(lf_lowering *l, const lf_buffer *buffer, lf_space *space, lf
     for (unsigned a = 0; a < space->rank; a++) {
         if (lf_form_add(g, &sum, &space->axis[a], strides[a])) continue;
         if (!shorten(l, space)) return false;
-        a = (unsigned)-1;  // again, with one term an axis
+        a = (unsigned)-1; // again, with one term an axis
         sum = (lf_form){0};
     }
     lf_value *bytes = lf_const_int(g, lf_dtype_bytes(type->dtype));
@@ -296,7 +309,7 @@ void lf_lower_store(lf_lowering *l, lf_stmt_id value, const lf_buffer *buffer, l
 static bool is_stored_elsewhere(const lf_lowering *l, const lf_value *v) {
     if (v->def->code == LF_OP_PARAM || v->def->code == LF_OP_TENSOR) return true;
     const lf_node *node = lf_node_of(l->partition, v);
-    return node->stored && node->group < l->number;  // readers before it (of a view that is copied later) look through it
+    return node->stored && node->group < l->number; // readers before it (of a view that is copied later) look through it
 }
 
 static __attribute__((noinline)) lf_stmt_id lower_reduction(lf_lowering *l, const lf_op *op) {
@@ -304,14 +317,27 @@ static __attribute__((noinline)) lf_stmt_id lower_reduction(lf_lowering *l, cons
     lf_group_space(l->partition, l->group, LF_CLASS_FULL, &full);
     const lf_space *space = lf_space_intern(l, &full);
     lf_stmt_id x = space ? lf_lower_value(l, op->operands[0], space, LF_NO_STMT) : LF_NO_STMT;
-    lf_stmt s = {.kind = LF_STMT_REDUCE, .dtype = op->results[0].type.dtype, .compute = op->operands[0]->type.dtype, .code = op->code,
-                 .op = op, .value = &op->results[0], .args = {x}, .n_args = 1, .guard = LF_NO_STMT};
+    lf_stmt s = {.kind = LF_STMT_REDUCE,
+                 .dtype = op->results[0].type.dtype,
+                 .compute = op->operands[0]->type.dtype,
+                 .code = op->code,
+                 .op = op,
+                 .value = &op->results[0],
+                 .args = {x},
+                 .n_args = 1,
+                 .guard = LF_NO_STMT};
     return lf_stmt_add(l, s);
 }
 
 static lf_stmt_id lower_elem(lf_lowering *l, const lf_op *op, const lf_space *space, lf_stmt_id guard) {
-    lf_stmt s = {.kind = LF_STMT_ELEM, .dtype = op->results[0].type.dtype, .compute = op->compute, .code = op->code, .op = op,
-                 .value = &op->results[0], .n_args = (uint8_t)op->n_operands, .guard = LF_NO_STMT};
+    lf_stmt s = {.kind = LF_STMT_ELEM,
+                 .dtype = op->results[0].type.dtype,
+                 .compute = op->compute,
+                 .code = op->code,
+                 .op = op,
+                 .value = &op->results[0],
+                 .n_args = (uint8_t)op->n_operands,
+                 .guard = LF_NO_STMT};
     for (unsigned i = 0; i < op->n_operands && !l->status; i++)
         s.args[i] = op->operands[i] ? lf_lower_value(l, op->operands[i], space, guard) : LF_NO_STMT;
     return lf_stmt_add(l, s);
@@ -338,7 +364,8 @@ static __attribute__((noinline)) lf_value *reach(lf_lowering *l, lf_value *v, co
     return *out_found == LF_NO_STMT ? v : NULL;
 }
 
-static __attribute__((noinline)) lf_stmt_id load_stored(lf_lowering *l, lf_value *v, const lf_space *place, lf_stmt_id guard) {
+static __attribute__((noinline)) lf_stmt_id load_stored(lf_lowering *l, lf_value *v, const lf_space *place,
+                                                        lf_stmt_id guard) {
     lf_buffer buffer;
     lf_status failed = lf_planner_buffer(l->planner, v, &buffer);
     if (failed) return lf_lowering_fail(l, failed), LF_NO_STMT;
@@ -358,9 +385,11 @@ lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *asked, const lf_space *space
         s = load_stored(l, v, place, guard);
         if (l->status) return LF_NO_STMT;
     } else if (kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE) {
-        s = recall(l, v, NULL, LF_NO_STMT);  // read at the group's own point only
+        s = recall(l, v, NULL, LF_NO_STMT); // read at the group's own point only
         if (s != LF_NO_STMT) return s;
-        s = kind == LF_KIND_REDUCE ? lower_reduction(l, v->def) : v->def->code == LF_OP_MATMUL ? lf_lower_matmul(l, v->def) : lf_lower_scan(l, v);
+        s = kind == LF_KIND_REDUCE         ? lower_reduction(l, v->def)
+            : v->def->code == LF_OP_MATMUL ? lf_lower_matmul(l, v->def)
+                                           : lf_lower_scan(l, v);
         return remember(l, v, NULL, LF_NO_STMT, s);
     } else if (kind == LF_KIND_ELEM) {
         s = lower_elem(l, v->def, place, guard);
@@ -373,13 +402,19 @@ lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *asked, const lf_space *space
 
 static void deliver(lf_lowering *l, const lf_value *v, lf_stmt_id value, lf_value *address) {
     lf_stmt_id mailbox = lf_stmt_host(l, address);
-    lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_DELIVER, .dtype = v->type.dtype, .args = {value, mailbox}, .n_args = 2, .value = v, .guard = LF_NO_STMT});
+    lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_DELIVER,
+                             .dtype = v->type.dtype,
+                             .args = {value, mailbox},
+                             .n_args = 2,
+                             .value = v,
+                             .guard = LF_NO_STMT});
 }
 
 static lf_status store_root(lf_lowering *l, const lf_root *root) {
     lf_space space;
     lf_group_space(l->partition, l->group, root->cls, &space);
-    if (!root->value->type.tensor || root->value->type.rank != space.rank) space = (lf_space){.rank = root->value->type.rank};
+    if (!root->value->type.tensor || root->value->type.rank != space.rank)
+        space = (lf_space){.rank = root->value->type.rank};
     const lf_space *at = lf_space_intern(l, &space);
     lf_stmt_id value = at ? lf_lower_value(l, root->value, at, LF_NO_STMT) : LF_NO_STMT;
     if (l->status) return NULL;
@@ -391,8 +426,10 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
     for (uint32_t k = 0; k < root->n_outputs; k++) {
         lf_buffer buffer;
         LF_TRY(lf_planner_output(l->planner, root->outputs[k], &buffer));
-        if (root->value->where == LF_PENDING) deliver(l, root->value, value, buffer.address);
-        else lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
+        if (root->value->where == LF_PENDING)
+            deliver(l, root->value, value, buffer.address);
+        else
+            lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
     }
     if (root->fetched) {
         lf_value *address;
@@ -434,7 +471,9 @@ static lf_status finish(lf_lowering *l) {
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         if (s->kind == LF_STMT_INDEX_ERROR && loop->error_word == LFUSER_ABI_NONE) loop->error_word = word++;
-        bool in_pass = s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_SCAN ? true : (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column;
+        bool in_pass = s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_SCAN
+                           ? true
+                           : (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column;
         uint16_t passes = (uint16_t)(s->kind == LF_STMT_REDUCE ? s->level : s->level + 1);
         if (in_pass && loop->cols && passes > loop->passes) loop->passes = passes;
     }
@@ -452,16 +491,22 @@ static lf_status finish(lf_lowering *l) {
     return lf_loop_measure(l->g->allocator, loop);
 }
 
-lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena, const char *name,
-                         lf_loop **out_loop, lf_value **out_assumption, lf_value **out_scratch) {
+lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena,
+                         const char *name, lf_loop **out_loop, lf_value **out_assumption, lf_value **out_scratch) {
     *out_loop = NULL;
     *out_scratch = NULL;
     *out_assumption = NULL;
     lf_group *group = p->groups[number];
     lf_loop *loop = LF_ARENA_NEW(arena, lf_loop);
     if (!loop) return lf_out_of_memory();
-    lf_lowering l = {.planner = planner, .partition = p, .g = p->graph, .arena = arena, .group = group, .number = number,
-                     .general = general, .loop = loop};
+    lf_lowering l = {.planner = planner,
+                     .partition = p,
+                     .g = p->graph,
+                     .arena = arena,
+                     .group = group,
+                     .number = number,
+                     .general = general,
+                     .loop = loop};
     lf_vec_init(&l.stmts, p->graph->allocator);
     lf_vec_init(&l.accesses, p->graph->allocator);
     lf_vec_init(&l.scalars, p->graph->allocator);
@@ -476,9 +521,12 @@ lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, 
     for (unsigned i = 0; i < LF_MAX_KEYS; i++) loop->keys[i] = LF_NO_STMT;
     lf_status s = NULL;
     if (group->kind == LF_GROUP_WHOLE) s = lf_lower_whole(&l);
-    for (uint32_t i = 0; i < group->n_roots && !s && !l.status && group->kind != LF_GROUP_WHOLE; i++) s = store_root(&l, &group->roots[i]);
-    if (!s && l.status) s = l.status;
-    else if (s && l.status) lf_status_destroy(l.status);
+    for (uint32_t i = 0; i < group->n_roots && !s && !l.status && group->kind != LF_GROUP_WHOLE; i++)
+        s = store_root(&l, &group->roots[i]);
+    if (!s && l.status)
+        s = l.status;
+    else if (s && l.status)
+        lf_status_destroy(l.status);
     if (!s) s = finish(&l);
     lf_vec_finish(&l.stmts);
     lf_vec_finish(&l.accesses);

@@ -19,8 +19,13 @@ static lf_stmt_id in_range(lf_lowering *l, lf_stmt_id index, lf_value *extent) {
 }
 
 static lf_stmt_id select(lf_lowering *l, lf_dtype d, lf_stmt_id c, lf_stmt_id a, lf_stmt_id b) {
-    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SIMPLE, .code = LF_OP_SELECT, .dtype = d, .compute = d, .args = {c, a, b},
-                                    .n_args = 3, .guard = LF_NO_STMT});
+    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SIMPLE,
+                                    .code = LF_OP_SELECT,
+                                    .dtype = d,
+                                    .compute = d,
+                                    .args = {c, a, b},
+                                    .n_args = 3,
+                                    .guard = LF_NO_STMT});
 }
 
 static lf_stmt_id zero(lf_lowering *l, lf_dtype d) {
@@ -33,7 +38,9 @@ static lf_stmt_id scalar(lf_lowering *l, lf_value *v) {
     return intern_and_lower(l, v, &nowhere, LF_NO_STMT);
 }
 
-static lf_stmt_id scalar_as(lf_lowering *l, lf_value *v, lf_dtype d) { return lf_stmt_cast(l, v->type.dtype, d, scalar(l, v)); }
+static lf_stmt_id scalar_as(lf_lowering *l, lf_value *v, lf_dtype d) {
+    return lf_stmt_cast(l, v->type.dtype, d, scalar(l, v));
+}
 
 // ---- joins and paddings --------------------------------------------------------------------------------------------------------
 
@@ -44,7 +51,8 @@ static lf_stmt_id lower_pad(lf_lowering *l, const lf_op *op, lf_space *space, lf
         lf_value *low = op->extra[a];
         if (low) {
             lf_form shift = {.offset = lf_scalar_op(l->g, LF_OP_NEG, LF_I64, low, NULL, NULL)};
-            if (!lf_form_add(l->g, &space->axis[a], &shift, NULL)) return lf_lowering_fail(l, lf_out_of_memory()), LF_NO_STMT;
+            if (!lf_form_add(l->g, &space->axis[a], &shift, NULL))
+                return lf_lowering_fail(l, lf_out_of_memory()), LF_NO_STMT;
         }
         int64_t n;
         bool same = lf_same_extent(x->type.dims[a], op->results[0].type.dims[a]);
@@ -52,7 +60,8 @@ static lf_stmt_id lower_pad(lf_lowering *l, const lf_op *op, lf_space *space, lf
         inside = lf_guard_and(l, inside, in_range(l, lf_stmt_form(l, &space->axis[a]), x->type.dims[a]));
     }
     lf_stmt_id value = intern_and_lower(l, x, space, lf_guard_and(l, guard, inside));
-    return inside == LF_NO_STMT ? value : select(l, x->type.dtype, inside, value, scalar_as(l, op->operands[1], x->type.dtype));
+    return inside == LF_NO_STMT ? value
+                                : select(l, x->type.dtype, inside, value, scalar_as(l, op->operands[1], x->type.dtype));
 }
 
 static lf_stmt_id lower_cat(lf_lowering *l, const lf_op *op, lf_space *space, lf_stmt_id guard) {
@@ -64,7 +73,7 @@ static lf_stmt_id lower_cat(lf_lowering *l, const lf_op *op, lf_space *space, lf
     for (unsigned k = 0; k < op->n_operands && !l->status; k++) {
         lf_value *x = op->operands[k], *start = end;
         end = lf_host_add(l->g, end, x->type.dims[axis]);
-        if (!end) continue;  // known to be empty
+        if (!end) continue; // known to be empty
         lf_stmt_id after = start ? lf_stmt_simple(l, LF_OP_GE, LF_I64, index, lf_stmt_host(l, start)) : LF_NO_STMT;
         lf_stmt_id mine = lf_guard_and(l, after, less(l, index, lf_stmt_host(l, end)));
         lf_space moved = *space;
@@ -122,7 +131,8 @@ static lf_stmt_id lower_roll(lf_lowering *l, const lf_op *op, lf_space *space, l
 static lf_stmt_id lower_triangle(lf_lowering *l, const lf_op *op, const lf_space *space, lf_stmt_id guard) {
     lf_value *x = op->operands[0];
     lf_stmt_id row = lf_stmt_form(l, &space->axis[space->rank - 2]), column = lf_stmt_form(l, &space->axis[space->rank - 1]);
-    lf_stmt_id distance = lf_stmt_simple(l, LF_OP_SUB, LF_I64, column, row), diagonal = scalar_as(l, op->operands[1], LF_I64);
+    lf_stmt_id distance = lf_stmt_simple(l, LF_OP_SUB, LF_I64, column, row),
+               diagonal = scalar_as(l, op->operands[1], LF_I64);
     lf_stmt_id keep = lf_stmt_simple(l, op->code == LF_OP_TRIU ? LF_OP_GE : LF_OP_LE, LF_I64, distance, diagonal);
     lf_stmt_id value = intern_and_lower(l, x, space, guard);
     return select(l, x->type.dtype, keep, value, zero(l, x->type.dtype));
@@ -139,8 +149,13 @@ lf_stmt_id lf_lower_checked_index(lf_lowering *l, const lf_op *op, lf_value *idx
     lf_stmt_id inside = in_range(l, i, extent), fine = inside;
     if (*io_guard != LF_NO_STMT)
         fine = lf_stmt_simple(l, LF_OP_OR, LF_BOOL, inside, lf_stmt_simple(l, LF_OP_NOT, LF_BOOL, *io_guard, LF_NO_STMT));
-    lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_INDEX_ERROR, .dtype = LF_BOOL, .number = lf_planner_op_number(l->planner, op), .op = op,
-                             .args = {fine}, .n_args = 1, .guard = LF_NO_STMT});
+    lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_INDEX_ERROR,
+                             .dtype = LF_BOOL,
+                             .number = lf_planner_op_number(l->planner, op),
+                             .op = op,
+                             .args = {fine},
+                             .n_args = 1,
+                             .guard = LF_NO_STMT});
     *io_guard = lf_guard_and(l, *io_guard, inside);
     return i;
 }
@@ -165,7 +180,8 @@ static lf_stmt_id lower_onehot(lf_lowering *l, const lf_op *op, const lf_space *
     lf_space inner = *space;
     inner.rank--;
     lf_stmt_id inside = guard;
-    lf_stmt_id i = lf_lower_checked_index(l, op, op->operands[0], &inner, op->results[0].type.dims[space->rank - 1], &inside);
+    lf_stmt_id i =
+        lf_lower_checked_index(l, op, op->operands[0], &inner, op->results[0].type.dims[space->rank - 1], &inside);
     lf_stmt_id equal = lf_stmt_simple(l, LF_OP_EQ, LF_I64, i, lf_stmt_form(l, &space->axis[space->rank - 1]));
     return lf_stmt_cast(l, LF_BOOL, LF_I64, equal);
 }
@@ -173,15 +189,22 @@ static lf_stmt_id lower_onehot(lf_lowering *l, const lf_op *op, const lf_space *
 // ---- creation ----------------------------------------------------------------------------------------------------------------
 
 static lf_stmt_id with_op(lf_lowering *l, lf_stmt_kind kind, const lf_op *op, const lf_stmt_id *args, unsigned n) {
-    lf_stmt s = {.kind = kind, .dtype = op->results[0].type.dtype, .compute = op->results[0].type.dtype, .op = op, .code = op->code,
-                 .value = &op->results[0], .n_args = (uint8_t)n, .guard = LF_NO_STMT};
+    lf_stmt s = {.kind = kind,
+                 .dtype = op->results[0].type.dtype,
+                 .compute = op->results[0].type.dtype,
+                 .op = op,
+                 .code = op->code,
+                 .value = &op->results[0],
+                 .n_args = (uint8_t)n,
+                 .guard = LF_NO_STMT};
     for (unsigned i = 0; i < n; i++) s.args[i] = args[i];
     return lf_stmt_add(l, s);
 }
 
 static lf_stmt_id lower_iota(lf_lowering *l, const lf_op *op, const lf_space *space) {
     lf_dtype d = op->results[0].type.dtype;
-    lf_stmt_id args[3] = {lf_stmt_form(l, &space->axis[0]), scalar_as(l, op->operands[0], d), scalar_as(l, op->operands[1], d)};
+    lf_stmt_id args[3] = {lf_stmt_form(l, &space->axis[0]), scalar_as(l, op->operands[0], d),
+                          scalar_as(l, op->operands[1], d)};
     if (lf_is_float(d)) return with_op(l, LF_STMT_IOTA, op, args, 3);
     lf_stmt_id i = lf_stmt_cast(l, LF_I64, d, args[0]);
     return lf_stmt_simple(l, LF_OP_ADD, d, args[1], lf_stmt_simple(l, LF_OP_MUL, d, i, args[2]));
@@ -193,17 +216,18 @@ static lf_stmt_id lower_random(lf_lowering *l, const lf_op *op, const lf_space *
     lf_stmt_id element = LF_NO_STMT;
     if (r == LF_SPACE_OK) {
         element = lf_stmt_form(l, &flat.axis[0]);
-    } else {  // too many terms for one form
+    } else { // too many terms for one form
         lf_value *strides[LF_MAX_RANK];
         lf_row_major(l->g, &op->results[0].type, strides);
         element = lf_stmt_int(l, 0);
         for (unsigned a = 0; a < space->rank; a++)
-            element = lf_stmt_simple(l, LF_OP_ADD, LF_I64, element,
-                                     lf_stmt_simple(l, LF_OP_MUL, LF_I64, lf_stmt_form(l, &space->axis[a]), lf_stmt_host(l, strides[a])));
+            element = lf_stmt_simple(
+                l, LF_OP_ADD, LF_I64, element,
+                lf_stmt_simple(l, LF_OP_MUL, LF_I64, lf_stmt_form(l, &space->axis[a]), lf_stmt_host(l, strides[a])));
     }
     lf_dtype d = op->results[0].type.dtype;
-    lf_stmt_id args[5] = {scalar_as(l, op->operands[0], d), scalar_as(l, op->operands[1], d), scalar_as(l, op->operands[2], LF_I64),
-                          scalar_as(l, op->operands[3], LF_I64), element};
+    lf_stmt_id args[5] = {scalar_as(l, op->operands[0], d), scalar_as(l, op->operands[1], d),
+                          scalar_as(l, op->operands[2], LF_I64), scalar_as(l, op->operands[3], LF_I64), element};
     return with_op(l, LF_STMT_RANDOM, op, args, 5);
 }
 
@@ -219,16 +243,23 @@ lf_stmt_id lf_lower_indexed(lf_lowering *l, const lf_op *op, const lf_space *ask
     case LF_OP_STACK: return lower_stack(l, op, &space, guard);
     case LF_OP_REPEAT: return lower_repeat(l, op, &space, guard);
     case LF_OP_ROLL: return lower_roll(l, op, &space, guard);
-    case LF_OP_TRIU: case LF_OP_TRIL: return lower_triangle(l, op, &space, guard);
-    case LF_OP_TAKE: case LF_OP_GATHER: case LF_OP_INDEX: return lower_take(l, op, &space, guard);
+    case LF_OP_TRIU:
+    case LF_OP_TRIL: return lower_triangle(l, op, &space, guard);
+    case LF_OP_TAKE:
+    case LF_OP_GATHER:
+    case LF_OP_INDEX: return lower_take(l, op, &space, guard);
     case LF_OP_ONEHOT: return lower_onehot(l, op, &space, guard);
     case LF_OP_FULL: return scalar_as(l, op->operands[0], d);
     case LF_OP_IOTA: return lower_iota(l, op, &space);
     case LF_OP_EYE:
-        return lf_stmt_cast(l, LF_BOOL, d, lf_stmt_simple(l, LF_OP_EQ, LF_I64, lf_stmt_form(l, &space.axis[0]), lf_stmt_form(l, &space.axis[1])));
-    case LF_OP_UNIFORM: case LF_OP_NORMAL: return lower_random(l, op, &space);
+        return lf_stmt_cast(
+            l, LF_BOOL, d,
+            lf_stmt_simple(l, LF_OP_EQ, LF_I64, lf_stmt_form(l, &space.axis[0]), lf_stmt_form(l, &space.axis[1])));
+    case LF_OP_UNIFORM:
+    case LF_OP_NORMAL: return lower_random(l, op, &space);
     default:
-        lf_lowering_fail(l, lf_error_at(l->g->allocator, LF_UNSUPPORTED, op->place, "'%s' has no kernel yet", lf_op_info_of(op->code)->name));
+        lf_lowering_fail(l, lf_error_at(l->g->allocator, LF_UNSUPPORTED, op->place, "'%s' has no kernel yet",
+                                        lf_op_info_of(op->code)->name));
         return LF_NO_STMT;
     }
 }

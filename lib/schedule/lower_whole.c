@@ -13,8 +13,15 @@ static lf_stmt_id scan_stmt(lf_lowering *l, const lf_op *op, lf_dtype d) {
     for (size_t i = 0; i < l->stmts.count; i++)
         if (l->stmts.data[i].kind == LF_STMT_SCAN && l->stmts.data[i].op == op) return (lf_stmt_id)i;
     lf_stmt_id x = full_operand(l, op->operands[0], d);
-    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SCAN, .dtype = d, .compute = d, .code = op->code, .op = op, .value = &op->results[0],
-                                    .args = {x}, .n_args = 1, .guard = LF_NO_STMT});
+    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SCAN,
+                                    .dtype = d,
+                                    .compute = d,
+                                    .code = op->code,
+                                    .op = op,
+                                    .value = &op->results[0],
+                                    .args = {x},
+                                    .n_args = 1,
+                                    .guard = LF_NO_STMT});
 }
 
 // Halves are scanned in f32 and rounded at the end; the extremes are moved as they are.
@@ -25,7 +32,12 @@ lf_stmt_id lf_lower_scan(lf_lowering *l, const lf_value *v) {
     if (!moves) d = lf_dtype_compute(d);
     lf_stmt_id scan = scan_stmt(l, op, d);
     if (v->result == 0) return lf_stmt_cast(l, d, v->type.dtype, scan);
-    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SCAN_POSITION, .dtype = LF_I64, .compute = LF_I64, .args = {scan}, .n_args = 1, .guard = LF_NO_STMT});
+    return lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SCAN_POSITION,
+                                    .dtype = LF_I64,
+                                    .compute = LF_I64,
+                                    .args = {scan},
+                                    .n_args = 1,
+                                    .guard = LF_NO_STMT});
 }
 
 // Sum over k of a[batch, m, k] * b[batch, k, n], in the canonical order; an or of ands for bool.
@@ -45,8 +57,15 @@ lf_stmt_id lf_lower_matmul(lf_lowering *l, const lf_op *op) {
     lf_stmt_id x = lf_stmt_cast(l, a->type.dtype, d, lf_lower_value(l, a, at_a, LF_NO_STMT));
     lf_stmt_id y = lf_stmt_cast(l, b->type.dtype, d, lf_lower_value(l, b, at_b, LF_NO_STMT));
     lf_stmt_id product = lf_stmt_simple(l, LF_OP_MUL, d, x, y);
-    lf_stmt_id sum = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_REDUCE, .dtype = d, .compute = d, .code = d == LF_BOOL ? LF_OP_ANY : LF_OP_SUM,
-                                              .op = op, .value = &op->results[0], .args = {product}, .n_args = 1, .guard = LF_NO_STMT});
+    lf_stmt_id sum = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_REDUCE,
+                                              .dtype = d,
+                                              .compute = d,
+                                              .code = d == LF_BOOL ? LF_OP_ANY : LF_OP_SUM,
+                                              .op = op,
+                                              .value = &op->results[0],
+                                              .args = {product},
+                                              .n_args = 1,
+                                              .guard = LF_NO_STMT});
     return lf_stmt_cast(l, d, result, sum);
 }
 
@@ -80,8 +99,11 @@ static lf_status lower_sort(lf_lowering *l, const lf_op *op) {
     loop->keys[LF_SORT_COUNT] = lf_stmt_host(l, op->results[0].type.dims[op->axis]);
     for (uint32_t i = 0; i < l->group->n_roots && !l->status; i++) {
         const lf_root *root = &l->group->roots[i];
-        lf_stmt_id sorted = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SORTED, .dtype = root->value->type.dtype, .number = lf_view_base(root->value)->result,
-                                                     .guard = LF_NO_STMT, .column = true});
+        lf_stmt_id sorted = lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_SORTED,
+                                                     .dtype = root->value->type.dtype,
+                                                     .number = lf_view_base(root->value)->result,
+                                                     .guard = LF_NO_STMT,
+                                                     .column = true});
         LF_TRY(store_everywhere(l, root, sorted, space));
     }
     return lf_planner_scratch(l->planner, &op->operands[0]->type, &l->scratch);
@@ -103,7 +125,8 @@ static lf_status lower_scatter(lf_lowering *l, const lf_op *op) {
     lf_stmt_id row = LF_NO_STMT;
     for (unsigned a = 0; a < x->type.rank; a++) {
         if (a == axis || lf_same_extent(x->type.dims[a], idx->type.dims[a])) continue;
-        lf_stmt_id inside = lf_stmt_simple(l, LF_OP_LT, LF_I64, lf_stmt_form(l, &full.axis[a]), lf_stmt_host(l, idx->type.dims[a]));
+        lf_stmt_id inside =
+            lf_stmt_simple(l, LF_OP_LT, LF_I64, lf_stmt_form(l, &full.axis[a]), lf_stmt_host(l, idx->type.dims[a]));
         row = lf_guard_and(l, row, inside);
     }
     loop->keys[LF_SCATTER_ROW] = row;

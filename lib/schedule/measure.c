@@ -6,15 +6,19 @@ enum { CALL = 10, DRAW = 16, ROUNDED_ONCE = 6, COMPLEX = 4 };
 
 static unsigned op_weight(lf_opcode code, lf_dtype d) {
     lf_op_kind kind = lf_op_info_of(code)->kind;
-    bool is_call = kind == LF_KIND_ELEM && (code < LF_OP_NEG || code == LF_OP_FLOORDIV || code == LF_OP_MOD || code == LF_OP_DIV);
+    bool is_call =
+        kind == LF_KIND_ELEM && (code < LF_OP_NEG || code == LF_OP_FLOORDIV || code == LF_OP_MOD || code == LF_OP_DIV);
     return (is_call ? CALL : 1) * (lf_is_complex(d) ? COMPLEX : 1) * (d == LF_F64 && is_call ? 2 : 1);
 }
 
 static unsigned weight_of(const lf_stmt *s) {
     switch (s->kind) {
-    case LF_STMT_INDEX: case LF_STMT_SCALAR: case LF_STMT_CONST: return 0;
+    case LF_STMT_INDEX:
+    case LF_STMT_SCALAR:
+    case LF_STMT_CONST: return 0;
     case LF_STMT_LOAD: return s->guard == LF_NO_STMT ? 1 : 3;
-    case LF_STMT_ELEM: case LF_STMT_SIMPLE: return op_weight(s->code, s->compute);
+    case LF_STMT_ELEM:
+    case LF_STMT_SIMPLE: return op_weight(s->code, s->compute);
     case LF_STMT_IOTA: return ROUNDED_ONCE;
     case LF_STMT_RANDOM: return s->code == LF_OP_NORMAL ? DRAW + 5 * CALL : DRAW;
     default: return 1;
@@ -61,14 +65,16 @@ static unsigned kept_after(const lf_loop *loop, const uint16_t *first, uint16_t 
 lf_status lf_loop_measure(const lf_allocator *a, lf_loop *loop) {
     unsigned weight = 0, most_kept = 0, most_reductions = 0;
     for (uint32_t i = 0; i < loop->n_stmts; i++)
-        if (loop->stmts[i].column || !loop->cols || loop->stmts[i].kind == LF_STMT_REDUCE) weight += weight_of(&loop->stmts[i]);
+        if (loop->stmts[i].column || !loop->cols || loop->stmts[i].kind == LF_STMT_REDUCE)
+            weight += weight_of(&loop->stmts[i]);
     uint16_t *first = lf_alloc_zero(a, (loop->n_stmts + 1) * sizeof *first);
     bool *kept = lf_alloc_zero(a, loop->n_stmts + 1);
     if (first && kept) {
         find_first_passes(loop, first);
         for (uint16_t pass = 0; pass < loop->passes; pass++) {
             unsigned registers = kept_after(loop, first, pass, kept), reductions = 0;
-            for (uint32_t i = 0; i < loop->n_stmts; i++) reductions += loop->stmts[i].kind == LF_STMT_REDUCE && loop->stmts[i].level == pass + 1;
+            for (uint32_t i = 0; i < loop->n_stmts; i++)
+                reductions += loop->stmts[i].kind == LF_STMT_REDUCE && loop->stmts[i].level == pass + 1;
             if (registers > most_kept) most_kept = registers;
             if (reductions > most_reductions) most_reductions = reductions;
         }

@@ -8,10 +8,10 @@
 // A stretch of workspace that lives from the group that writes it to the last one that reads it.
 typedef struct stretch {
     const lf_value *value;
-    lf_value *bytes;                 // rounded up to ALIGNMENT
-    lf_value *offset;                // host i64, NULL = 0
-    uint32_t free_after;             // group
-    uint32_t stage;                  // in whose workspace it lies
+    lf_value *bytes;     // rounded up to ALIGNMENT
+    lf_value *offset;    // host i64, NULL = 0
+    uint32_t free_after; // group
+    uint32_t stage;      // in whose workspace it lies
 } stretch;
 
 struct lf_planner {
@@ -29,8 +29,8 @@ struct lf_planner {
     LF_VEC(lf_fetch) fetches;
     LF_VEC(lfuser_abi_fetch) abi_fetches;
     lfuser_abi_stage *stages;
-    uint32_t stage;                  // that is planned
-    lf_value *workspace;             // its bytes so far; NULL = 0
+    uint32_t stage;      // that is planned
+    lf_value *workspace; // its bytes so far; NULL = 0
     uint32_t *output_slots;
     uint32_t n_slots;
     bool reports_index_errors;
@@ -53,7 +53,8 @@ static lf_status add_store(lf_planner *pl, lf_value *value, uint32_t slot, lf_ph
 // As soon as it is known.
 static lf_status add_result(lf_planner *pl, lf_value *value, uint32_t slot, uint32_t *io_stage) {
     uint32_t stage = lf_known_stage(pl->partition, value);
-    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, LF_PHASE_INFER, stage}))) return lf_out_of_memory();
+    if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, LF_PHASE_INFER, stage})))
+        return lf_out_of_memory();
     if (*io_stage < stage) *io_stage = stage;
     return NULL;
 }
@@ -94,12 +95,15 @@ static lf_status plan_outputs(lf_planner *pl) {
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const lf_output *o = &g->outputs[i];
         lf_value *v = o->value;
-        uint8_t kind = v->where == LF_ON_DEVICE ? LFUSER_ABI_TENSOR : v->type.tensor ? LFUSER_ABI_HOST_TENSOR
-                       : lf_on_host_at_end(pl->partition, v) ? LFUSER_ABI_SCALAR : LFUSER_ABI_PENDING;
+        uint8_t kind = v->where == LF_ON_DEVICE              ? LFUSER_ABI_TENSOR
+                       : v->type.tensor                      ? LFUSER_ABI_HOST_TENSOR
+                       : lf_on_host_at_end(pl->partition, v) ? LFUSER_ABI_SCALAR
+                                                             : LFUSER_ABI_PENDING;
         uint32_t slot = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
         pl->output_slots[i] = slot;
-        outputs[i] = (lfuser_abi_output){o->name, kind, (uint8_t)v->type.dtype, v->type.rank, slot,
-                                         o->into ? param_number(g, o->into) : LFUSER_ABI_NONE, 0};
+        outputs[i] = (lfuser_abi_output){
+            o->name, kind, (uint8_t)v->type.dtype, v->type.rank, slot, o->into ? param_number(g, o->into) : LFUSER_ABI_NONE,
+            0};
         if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR) LF_TRY(add_result(pl, v, slot, &outputs[i].stage));
         for (unsigned a = 0; kind == LFUSER_ABI_TENSOR && a < v->type.rank; a++)
             LF_TRY(add_result(pl, v->type.dims[a], slot + 1 + a, &outputs[i].stage));
@@ -179,7 +183,7 @@ lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
 }
 
 lf_status lf_planner_output(lf_planner *pl, uint32_t output, lf_buffer *out) {
-    const lf_value *v = pl->g->outputs[output].written;  // the name that the user gave
+    const lf_value *v = pl->g->outputs[output].written; // the name that the user gave
     uint32_t slot = pl->output_slots[output];
     *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
     for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
@@ -190,7 +194,7 @@ lf_status lf_planner_fetch(lf_planner *pl, const lf_value *v, lf_value **out_add
     *out_address = NULL;
     size_t i = 0;
     while (i < pl->fetches.count && pl->fetches.data[i].value != v) i++;
-    if (i == pl->fetches.count) {  // else: another version of the kernel
+    if (i == pl->fetches.count) { // else: another version of the kernel
         uint32_t box = take_slots(pl, 1), slot = take_slots(pl, words_of(v->type.dtype));
         if (!lf_vec_push(&pl->fetches, ((lf_fetch){v, slot, pl->stage + 1})) ||
             !lf_vec_push(&pl->abi_fetches, ((lfuser_abi_fetch){box, slot, (uint8_t)v->type.dtype})))
@@ -229,11 +233,11 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
     lf_value *bytes = rounded_bytes(pl->g, &v->type, lf_dtype_bytes(v->type.dtype));
     if (!bytes) return lf_out_of_memory();
     uint32_t last = lf_node_of(pl->partition, v)->last_reader;
-    for (size_t i = 0; i < pl->stretches.count; i++) {  // the place of a value of the same size that nobody reads any more
+    for (size_t i = 0; i < pl->stretches.count; i++) { // the place of a value of the same size that nobody reads any more
         stretch *s = &pl->stretches.data[i];
         if (s->stage != pl->stage || s->free_after >= group || !lf_same_extent(s->bytes, bytes)) continue;
         stretch reused = {v, bytes, s->offset, last, pl->stage};
-        s->free_after = UINT32_MAX;  // given away
+        s->free_after = UINT32_MAX; // given away
         s->value = NULL;
         return lf_vec_push(&pl->stretches, reused) ? NULL : lf_out_of_memory();
     }
@@ -266,7 +270,8 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
     lf_value *rows = product(g, loop->extents, loop->rows), *columns = product(g, loop->extents + loop->rows, loop->cols);
     lf_value *capped = lf_scalar_op(g, LF_OP_MIN, LF_I64, columns, lf_const_int(g, INT64_MAX - LFUSER_ABI_CHUNK), NULL);
     lf_value *chunks = lf_scalar_op(g, LF_OP_CEILDIV, LF_I64, capped, lf_const_int(g, LFUSER_ABI_CHUNK), NULL);
-    lf_value *cells = lf_extent_mul(g, lf_extent_mul(g, rows, chunks), lf_const_int(g, (int64_t)LFUSER_ABI_PARTIAL_BYTES * reductions));
+    lf_value *cells =
+        lf_extent_mul(g, lf_extent_mul(g, rows, chunks), lf_const_int(g, (int64_t)LFUSER_ABI_PARTIAL_BYTES * reductions));
     lf_value *bytes = add_bytes(g, round_up(g, lf_extent_mul(g, rows, lf_const_int(g, 8))), round_up(g, cells));
     *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     pl->workspace = add_bytes(g, pl->workspace, bytes);
@@ -278,7 +283,8 @@ static bool is_plain(const lf_loop *loop, uint32_t access) {
     if (loop->accesses[access].n_terms) return false;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
-        if ((s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) && s->number == access && s->guard != LF_NO_STMT) return false;
+        if ((s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) && s->number == access && s->guard != LF_NO_STMT)
+            return false;
     }
     return true;
 }
@@ -294,11 +300,20 @@ static uint8_t mergeable_axes(const lf_loop *loop, unsigned first, unsigned n) {
 }
 
 static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
-    lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count, .guard = LFUSER_ABI_NONE, .n_args = loop->n_words,
-                                .rows = loop->rows, .cols = loop->cols, .merge_rows = mergeable_axes(loop, 0, loop->rows),
+    lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count,
+                                .guard = LFUSER_ABI_NONE,
+                                .n_args = loop->n_words,
+                                .rows = loop->rows,
+                                .cols = loop->cols,
+                                .merge_rows = mergeable_axes(loop, 0, loop->rows),
                                 .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
-                                .single = loop->form != LF_LOOP_PLAIN, .weight = loop->weight, .kept = loop->kept, .reductions = loop->reductions,
-                                .extents_word = loop->extents_word, .n_accesses = loop->n_accesses, .name = loop->name};
+                                .single = loop->form != LF_LOOP_PLAIN,
+                                .weight = loop->weight,
+                                .kept = loop->kept,
+                                .reductions = loop->reductions,
+                                .extents_word = loop->extents_word,
+                                .n_accesses = loop->n_accesses,
+                                .name = loop->name};
     uint32_t axes = loop->rows + loop->cols;
     if (guard) {
         launch.guard = take_slots(pl, 1);
@@ -310,14 +325,16 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     for (uint32_t i = 0; i < loop->n_accesses; i++) {
         const lf_access *from = &loop->accesses[i];
         uint32_t slot = launch.args_slot + from->word;
-        accesses[i] = (lfuser_abi_access){from->word, (uint8_t)from->dtype, (uint8_t)lf_dtype_bytes(from->dtype), from->store, from->row,
-                                           0, is_plain(loop, i), from->along};
+        accesses[i] = (lfuser_abi_access){
+            from->word,        (uint8_t)from->dtype, (uint8_t)lf_dtype_bytes(from->dtype), from->store, from->row, 0,
+            is_plain(loop, i), from->along};
         LF_TRY(add_store(pl, from->base, slot, LF_PHASE_BIND));
         for (uint32_t a = 0; a < axes; a++) {
             if (from->strides[a]) accesses[i].varies |= 1u << a;
             LF_TRY(add_store(pl, from->strides[a], slot + 1 + a, LF_PHASE_BIND));
         }
-        for (uint32_t t = 0; t < from->n_terms; t++) LF_TRY(add_store(pl, from->terms[t], slot + 1 + axes + t, LF_PHASE_BIND));
+        for (uint32_t t = 0; t < from->n_terms; t++)
+            LF_TRY(add_store(pl, from->terms[t], slot + 1 + axes + t, LF_PHASE_BIND));
     }
     for (uint32_t a = 0; a < axes; a++)
         LF_TRY(add_store(pl, loop->extents[a], launch.args_slot + loop->extents_word + a, LF_PHASE_BIND));
@@ -325,9 +342,11 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
         LF_TRY(add_store(pl, loop->scalars[i], launch.args_slot + loop->scalar_words[i], LF_PHASE_BIND));
     if (loop->error_word != LFUSER_ABI_NONE) {
         if (pl->program->abi.error_slot == LFUSER_ABI_NONE) pl->program->abi.error_slot = take_slots(pl, 1);
-        LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word, LF_PHASE_BIND));
+        LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word,
+                         LF_PHASE_BIND));
     }
-    if (loop->workspace_word != LFUSER_ABI_NONE) LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
+    if (loop->workspace_word != LFUSER_ABI_NONE)
+        LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
     launch.scratch_word = loop->scratch_word;
     if (loop->reduces) {
         lf_value *address;
@@ -392,9 +411,10 @@ static lf_status plan_all(lf_planner *pl) {
     return NULL;
 }
 
-#define KEEP(pl, vec, type, out, n) \
-    ((out) = LF_ARENA_ARRAY((pl)->arena, type, (pl)->vec.count), (n) = (uint32_t)(pl)->vec.count, \
-     (out) && (pl)->vec.count ? (void)memcpy((void *)(uintptr_t)(out), (pl)->vec.data, (pl)->vec.count * sizeof(type)) : (void)0)
+#define KEEP(pl, vec, type, out, n)                                                                                         \
+    ((out) = LF_ARENA_ARRAY((pl)->arena, type, (pl)->vec.count), (n) = (uint32_t)(pl)->vec.count,                           \
+     (out) && (pl)->vec.count ? (void)memcpy((void *)(uintptr_t)(out), (pl)->vec.data, (pl)->vec.count * sizeof(type))      \
+                              : (void)0)
 
 static lf_status keep_all(lf_planner *pl) {
     lf_program *p = pl->program;

@@ -15,24 +15,24 @@ typedef struct lf_slot_store {
 
 // "This pending scalar lies in this slot from this stage on."
 typedef struct lf_fetch {
-    const lf_value *value;           // an ITEM
+    const lf_value *value; // an ITEM
     uint32_t slot, stage;
 } lf_fetch;
 
 typedef struct lf_program {
-    lf_arena arena;                  // owns all below
-    lf_graph *graph;                 // borrowed; the program adds implicit scalar ops to it
+    lf_arena arena;  // owns all below
+    lf_graph *graph; // borrowed; the program adds implicit scalar ops to it
     lfuser_abi_program abi;
-    lf_loop **kernels;               // abi.n_kernels
-    lf_slot_store *stores;           // in any order; values may share subexpressions
+    lf_loop **kernels;     // abi.n_kernels
+    lf_slot_store *stores; // in any order; values may share subexpressions
     uint32_t n_stores;
-    lf_op **checks;                  // CHECK ops, in the order of abi.checks; evaluated in `infer`
-    uint32_t *check_stages;          // in which stage's
-    lf_fetch *fetches;               // abi.n_fetches
-    const lf_op **index_ops;         // index-error number n is index_ops[n - 1]
+    lf_op **checks;          // CHECK ops, in the order of abi.checks; evaluated in `infer`
+    uint32_t *check_stages;  // in which stage's
+    lf_fetch *fetches;       // abi.n_fetches
+    const lf_op **index_ops; // index-error number n is index_ops[n - 1]
     uint32_t n_index_ops;
-    uint32_t *param_slots;           // first slot of each parameter (as in abi.params)
-    uint64_t partition_ns;           // how long grouping took
+    uint32_t *param_slots; // first slot of each parameter (as in abi.params)
+    uint64_t partition_ns; // how long grouping took
 } lf_program;
 
 /* How host code finds its leaves: PARAM scalar or @host tensor p: slots[param_slots[p]];

@@ -9,8 +9,8 @@ static void put_stage(const lf_program *p, uint32_t number, lf_arena *arena, lf_
     const lfuser_abi_stage *stage = &abi->stages[number];
     if (abi->n_stages > 1) lf_text_put(t, "stage %u:\n", number);
     for (uint32_t i = stage->first_fetch; i < stage->first_fetch + stage->n_fetches; i++)
-        lf_text_put(t, "  slot %-4u = %s, waited for (mailbox in slot %u)\n", abi->fetches[i].slot, lf_value_text(arena, p->fetches[i].value),
-                    abi->fetches[i].box_slot);
+        lf_text_put(t, "  slot %-4u = %s, waited for (mailbox in slot %u)\n", abi->fetches[i].slot,
+                    lf_value_text(arena, p->fetches[i].value), abi->fetches[i].box_slot);
     for (uint32_t phase = LF_PHASE_INFER; phase <= LF_PHASE_BIND; phase++) {
         lf_text_put(t, "%s:\n", phase == LF_PHASE_INFER ? "infer" : "bind");
         for (uint32_t i = 0; i < p->n_stores; i++)
@@ -20,8 +20,8 @@ static void put_stage(const lf_program *p, uint32_t number, lf_arena *arena, lf_
     lf_text_put(t, "launches:\n");
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++) {
         const lfuser_abi_launch *l = &abi->launches[i];
-        lf_text_put(t, "  %s: rows %u, columns %u, %u accesses, argument block slots %u..%u", l->name, l->rows, l->cols, l->n_accesses,
-                    l->args_slot, l->args_slot + l->n_args);
+        lf_text_put(t, "  %s: rows %u, columns %u, %u accesses, argument block slots %u..%u", l->name, l->rows, l->cols,
+                    l->n_accesses, l->args_slot, l->args_slot + l->n_args);
         if (l->guard != LFUSER_ABI_NONE) lf_text_put(t, ", if slot %u", l->guard);
         lf_text_put(t, "\n");
     }
@@ -46,7 +46,8 @@ lf_status lf_program_print(const lf_program *p, char **out_text) {
         lf_text_put(&t, "\n");
     }
     for (uint32_t i = 0; i < abi->n_constants; i++)
-        lf_text_put(&t, "  constant %llu bytes  slot %u\n", (unsigned long long)abi->constants[i].bytes, abi->constants[i].slot);
+        lf_text_put(&t, "  constant %llu bytes  slot %u\n", (unsigned long long)abi->constants[i].bytes,
+                    abi->constants[i].slot);
     for (uint32_t i = 0; i < abi->n_checks; i++) lf_text_put(&t, "  check  %u: %s\n", i, abi->checks[i].message);
     for (uint32_t i = 0; i < abi->n_stages; i++) put_stage(p, i, &arena, &t);
     if (arena.failed) t.failed = true;

@@ -19,22 +19,30 @@ typedef struct node {
 struct lf_replay {
     lf_cuda_device *device;
     CUgraphExec exec;
-    CUgraph graph;  // lives as long as exec: parameters are set by its nodes
+    CUgraph graph; // lives as long as exec: parameters are set by its nodes
     uint32_t n;
     node nodes[];
 };
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const lf_launch *l, void **extra) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = ((const lf_cuda_kernel *)l->kernel)->function, .gridDimX = l->grid, .gridDimY = 1, .gridDimZ = 1,
-                                     .blockDimX = l->block, .blockDimY = 1, .blockDimZ = 1, .sharedMemBytes = l->shared, .extra = extra};
+    return (CUDA_KERNEL_NODE_PARAMS){.func = ((const lf_cuda_kernel *)l->kernel)->function,
+                                     .gridDimX = l->grid,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = l->block,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = l->shared,
+                                     .extra = extra};
 }
 
 static CUDA_MEMSET_NODE_PARAMS clear_params(const lf_launch *l) {
     return (CUDA_MEMSET_NODE_PARAMS){.dst = (uintptr_t)l->zero, .elementSize = 1, .width = l->zero_bytes, .height = 1};
 }
 
-#define EXTRA(l, bytes)                                                                                                    \
-    {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(l)->args, CU_LAUNCH_PARAM_BUFFER_SIZE, &(bytes), CU_LAUNCH_PARAM_END}
+#define EXTRA(l, bytes)                                                                                                     \
+    {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(l)->args, CU_LAUNCH_PARAM_BUFFER_SIZE, &(bytes),                   \
+     CU_LAUNCH_PARAM_END}
 
 static void remember(node *to, const lf_launch *l) {
     to->function = ((const lf_cuda_kernel *)l->kernel)->function;
@@ -60,12 +68,15 @@ static lf_status add_nodes(lf_cuda_device *d, CUgraph graph, lf_replay *r, const
         if (!to->args) return lf_out_of_memory();
         if (l->zero_bytes) {
             CUDA_MEMSET_NODE_PARAMS clear = clear_params(l);
-            LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddMemsetNode(&to->clear, graph, &before, before != NULL, &clear, d->context), "cuGraphAddMemsetNode"));
+            LF_TRY(lf_cuda_check(d,
+                                 d->cu.cuGraphAddMemsetNode(&to->clear, graph, &before, before != NULL, &clear, d->context),
+                                 "cuGraphAddMemsetNode"));
             before = to->clear;
         }
         void *extra[] = EXTRA(l, bytes);
         CUDA_KERNEL_NODE_PARAMS params = kernel_params(l, extra);
-        LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddKernelNode(&to->kernel, graph, &before, before != NULL, &params), "cuGraphAddKernelNode"));
+        LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddKernelNode(&to->kernel, graph, &before, before != NULL, &params),
+                             "cuGraphAddKernelNode"));
         before = to->kernel;
         remember(to, l);
     }
@@ -88,8 +99,10 @@ static lf_status make(lf_cuda_device *d, const lf_launch *launches, uint32_t n, 
     lf_status s = lf_cuda_check(d, d->cu.cuGraphCreate(&r->graph, 0), "cuGraphCreate");
     if (!s) s = add_nodes(d, r->graph, r, launches);
     if (!s) s = lf_cuda_check(d, d->cu.cuGraphInstantiateWithFlags(&r->exec, r->graph, 0), "cuGraphInstantiateWithFlags");
-    if (s) free_replay(r, true);
-    else *out_replay = r;
+    if (s)
+        free_replay(r, true);
+    else
+        *out_replay = r;
     return s;
 }
 
@@ -104,8 +117,8 @@ static bool fits(const lf_replay *r, const lf_launch *launches, uint32_t n) {
 }
 
 static bool is_same(const node *as, const lf_launch *l) {
-    return as->function == ((const lf_cuda_kernel *)l->kernel)->function && as->grid == l->grid && as->block == l->block && as->shared == l->shared &&
-           as->n_args == l->n_args && !memcmp(as->args, l->args, l->n_args * sizeof *l->args);
+    return as->function == ((const lf_cuda_kernel *)l->kernel)->function && as->grid == l->grid && as->block == l->block &&
+           as->shared == l->shared && as->n_args == l->n_args && !memcmp(as->args, l->args, l->n_args * sizeof *l->args);
 }
 
 static lf_status set_parameters(lf_cuda_device *d, lf_replay *r, const lf_launch *launches) {
@@ -114,7 +127,8 @@ static lf_status set_parameters(lf_cuda_device *d, lf_replay *r, const lf_launch
         node *to = &r->nodes[i];
         if (to->clear && (to->zero != l->zero || to->zero_bytes != l->zero_bytes)) {
             CUDA_MEMSET_NODE_PARAMS clear = clear_params(l);
-            LF_TRY(lf_cuda_check(d, d->cu.cuGraphExecMemsetNodeSetParams(r->exec, to->clear, &clear, d->context), "cuGraphExecMemsetNodeSetParams"));
+            LF_TRY(lf_cuda_check(d, d->cu.cuGraphExecMemsetNodeSetParams(r->exec, to->clear, &clear, d->context),
+                                 "cuGraphExecMemsetNodeSetParams"));
             to->zero = l->zero;
             to->zero_bytes = l->zero_bytes;
         }
@@ -122,7 +136,8 @@ static lf_status set_parameters(lf_cuda_device *d, lf_replay *r, const lf_launch
         size_t bytes = l->n_args * sizeof *l->args;
         void *extra[] = EXTRA(l, bytes);
         CUDA_KERNEL_NODE_PARAMS params = kernel_params(l, extra);
-        LF_TRY(lf_cuda_check(d, d->cu.cuGraphExecKernelNodeSetParams(r->exec, to->kernel, &params), "cuGraphExecKernelNodeSetParams"));
+        LF_TRY(lf_cuda_check(d, d->cu.cuGraphExecKernelNodeSetParams(r->exec, to->kernel, &params),
+                             "cuGraphExecKernelNodeSetParams"));
         remember(to, l);
     }
     return NULL;
@@ -130,8 +145,9 @@ static lf_status set_parameters(lf_cuda_device *d, lf_replay *r, const lf_launch
 
 static bool can(const lf_cuda_device *d, const lf_launch *launches, uint32_t n) {
     const lf_cuda_driver *cu = &d->cu;
-    if (!cu->cuGraphCreate || !cu->cuGraphDestroy || !cu->cuGraphAddKernelNode || !cu->cuGraphAddMemsetNode || !cu->cuGraphInstantiateWithFlags ||
-        !cu->cuGraphExecDestroy || !cu->cuGraphExecKernelNodeSetParams || !cu->cuGraphExecMemsetNodeSetParams || !cu->cuGraphLaunch)
+    if (!cu->cuGraphCreate || !cu->cuGraphDestroy || !cu->cuGraphAddKernelNode || !cu->cuGraphAddMemsetNode ||
+        !cu->cuGraphInstantiateWithFlags || !cu->cuGraphExecDestroy || !cu->cuGraphExecKernelNodeSetParams ||
+        !cu->cuGraphExecMemsetNodeSetParams || !cu->cuGraphLaunch)
         return false;
     for (uint32_t i = 0; i < n; i++)
         if (launches[i].args_in_memory || !launches[i].grid || !launches[i].n_args) return false;

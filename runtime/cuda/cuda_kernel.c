@@ -146,8 +146,10 @@ static lf_status get_function(lf_cuda_device *d, const lf_image *image, lf_cuda_
     if (d->cu.cuFuncLoad) LF_TRY(lf_cuda_check(d, d->cu.cuFuncLoad(k->function), "cuFuncLoad"));
     LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&fixed_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, k->function),
                          "cuFuncGetAttribute"));
-    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, k->function), "cuFuncGetAttribute"));
-    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k->function), "cuFuncGetAttribute"));
+    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, k->function),
+                         "cuFuncGetAttribute"));
+    LF_TRY(lf_cuda_check(d, d->cu.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k->function),
+                         "cuFuncGetAttribute"));
     k->base.resources = (lf_kernel_resources){(uint32_t)registers, (uint32_t)local, (uint32_t)fixed_shared};
     int dynamic = (int)d->base.info.max_shared - fixed_shared;
     if (d->base.info.max_shared <= DEFAULT_SHARED || dynamic <= 0) return NULL;

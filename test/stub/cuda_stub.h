@@ -23,9 +23,9 @@ typedef struct cuda_stub {
     int stack; // contexts pushed and not popped, on the thread that reset the stub
     int mode;  // capture mode of that thread
     long launches, syncs, unloads, exchanges;
-    long graphs, graph_execs;                           // alive
-    long graphs_made, graph_launches, parameters_set;   // ever
-    long links;                                // linker states alive
+    long graphs, graph_execs;                         // alive
+    long graphs_made, graph_launches, parameters_set; // ever
+    long links;                                       // linker states alive
     long linked, ptx_loaded, cubins_loaded;
     unsigned grid, block, shared;
     size_t args_bytes; // of the last launch

@@ -553,7 +553,8 @@ CUresult stub_cuGraphDestroy(CUgraph graph) {
     return enter("cuGraphDestroy");
 }
 static CUresult add_node(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after) {
-    if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1])) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
+        return CUDA_ERROR_INVALID_VALUE;
     *out_node = graph->handles[graph->n] = &graph->nodes[graph->n];
     graph->n++;
     return CUDA_SUCCESS;
@@ -601,7 +602,8 @@ CUresult stub_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
     add(&stub.parameters_set, 1);
     return CUDA_SUCCESS;
 }
-CUresult stub_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+CUresult stub_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,
+                                             CUcontext context) {
     (void)context;
     ENTER("cuGraphExecMemsetNodeSetParams");
     struct CUgraphNode_st *found = find_node(exec, node);

@@ -35,9 +35,11 @@ static const char *const steady[] = {
     // Host scalars alone; a pointwise kernel; whatever there is; sync points.
     "fusion @f(%x: f32[?], %s: i64) { %a = mul %s, %s %b = add %a, 1 return %b }",
     "fusion @f(%x: f32[?], %s: i64) { %y = mul %x, %s %z = exp %y return %z }",
-    "fusion @f(%x: f32[?], %s: i64) { %e = exp %x %r = sum %e %p = item %r %i = iota 5, 0, 1 %t = take %e, %i, axis=0 %d, %j = sort %t, axis=0, "
+    "fusion @f(%x: f32[?], %s: i64) { %e = exp %x %r = sum %e %p = item %r %i = iota 5, 0, 1 %t = take %e, %i, axis=0 %d, "
+    "%j = sort %t, axis=0, "
     "descending=true return %d, %p, %s, %r }",
-    "fusion @f(%x: f32[?], %s: i64) { %g = gt %x, 3.0 %c = count_nonzero %g %k = item %c %y = iota %k, 0, %s %m = sum %y %p = item %m "
+    "fusion @f(%x: f32[?], %s: i64) { %g = gt %x, 3.0 %c = count_nonzero %g %k = item %c %y = iota %k, 0, %s %m = sum %y %p "
+    "= item %m "
     "return %y, %k, %p }",
 };
 
@@ -58,11 +60,12 @@ static void run_steadily(lfuser_executable *e, const test_tensor *x, bool comple
 }
 
 START_TEST(steady_calls_allocate_nothing) {
-    if (!strcmp(test_device_name(), "sim")) return; // there each allocation on the device is one of the allocator, of its exact size
+    if (!strcmp(test_device_name(), "sim"))
+        return; // there each allocation on the device is one of the allocator, of its exact size
     counting c = {0};
     env_teardown();
-    env_open(&(lfuser_context_options){.size = sizeof(lfuser_context_options), .threads = 1,
-                                       .allocator = {&c, count_alloc, count_resize, count_release}});
+    env_open(&(lfuser_context_options){
+        .size = sizeof(lfuser_context_options), .threads = 1, .allocator = {&c, count_alloc, count_resize, count_release}});
     test_tensor x;
     tensor_f32(&x, 1, (int64_t[]){100}, 0, 1);
     for (size_t i = 0; i < sizeof steady / sizeof *steady; i++) {
@@ -71,7 +74,8 @@ START_TEST(steady_calls_allocate_nothing) {
             for (int k = 0; k < 50; k++) run_steadily(e, &x, completes);
             long before = c.calls;
             for (int k = 0; k < 200; k++) run_steadily(e, &x, completes);
-            ck_assert_msg(c.calls == before, "%ld allocations in 200 runs, completions %d: %s", c.calls - before, completes, steady[i]);
+            ck_assert_msg(c.calls == before, "%ld allocations in 200 runs, completions %d: %s", c.calls - before, completes,
+                          steady[i]);
         }
         lfuser_executable_destroy(e);
     }
@@ -90,9 +94,11 @@ START_TEST(two_hundred_tensors_in_one_program) {
     static lfuser_argument arguments[TENSORS];
     const char *from = "fusion @many(";
     size_t n = (size_t)snprintf(text, sizeof text, "%s", from);
-    for (int i = 0; i < TENSORS; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%s%%x%d: f32[?, ?, ?]", i ? ", " : "", i);
+    for (int i = 0; i < TENSORS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%%x%d: f32[?, ?, ?]", i ? ", " : "", i);
     n += (size_t)snprintf(text + n, sizeof text - n, ") {\n  %%s1 = add %%x0, %%x1\n");
-    for (int i = 2; i < TENSORS; i++) n += (size_t)snprintf(text + n, sizeof text - n, "  %%s%d = add %%s%d, %%x%d\n", i, i - 1, i);
+    for (int i = 2; i < TENSORS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "  %%s%d = add %%s%d, %%x%d\n", i, i - 1, i);
     snprintf(text + n, sizeof text - n, "  return %%s%d\n}\n", TENSORS - 1);
     lfuser_executable *e = compile(text);
     float want = 0;
@@ -122,7 +128,8 @@ END_TEST
 
 // ---- memory of the caller --------------------------------------------------------------------------------------------------------------
 
-static const char softmax_text[] = "fusion @w(%x: f32[?, ?]) { %e = exp %x %s = sum %e %d, %j = sort %e, axis=1 %y = div %d, %s return %y }";
+static const char softmax_text[] =
+    "fusion @w(%x: f32[?, ?]) { %e = exp %x %s = sum %e %d, %j = sort %e, axis=1 %y = div %d, %s return %y }";
 
 START_TEST(a_workspace_of_the_caller) {
     lfuser_executable *e = compile(softmax_text);
@@ -139,7 +146,8 @@ START_TEST(a_workspace_of_the_caller) {
     ok(lfuser_memory_alloc(env.stream, bytes + 8, &memory));
     lfuser_run_options options = {.size = sizeof options, .workspace = memory, .workspace_bytes = bytes - 1};
     char message[256];
-    snprintf(message, sizeof message, "@w: the workspace has %llu bytes, this run needs %llu", (unsigned long long)bytes - 1, (unsigned long long)bytes);
+    snprintf(message, sizeof message, "@w: the workspace has %llu bytes, this run needs %llu", (unsigned long long)bytes - 1,
+             (unsigned long long)bytes);
     fails(lfuser_run_with(e, env.stream, &argument, 1, &output, 1, &options, NULL), LFUSER_INVALID_ARGUMENT, message);
     options.workspace = (char *)memory + 8;
     options.workspace_bytes = bytes;
@@ -214,22 +222,26 @@ END_TEST
 
 // A run with every kind of output returns while its stream is held up, and counts no sync.
 START_TEST(no_output_kind_waits) {
-    lfuser_executable *e = compile("fusion @f(%x: f32[?], %y: f32[?], %h: f32[] @host, %s: f64, %i: i64[?]) {\n"
-                                   "  %a = add %x, %h\n  %b = mul %y, 2.0\n  %m = max %x\n  %p = item %m\n  %q = add %p, 1.0\n"
-                                   "  %t = mul %h, 3.0\n  %u = sqrt %s\n  %g = take %x, %i, axis=0\n  %n = numel %g\n"
-                                   "  return %a, %b into %y, %p, %q, %t, %u, %g, %n, %x\n}\n");
+    lfuser_executable *e =
+        compile("fusion @f(%x: f32[?], %y: f32[?], %h: f32[] @host, %s: f64, %i: i64[?]) {\n"
+                "  %a = add %x, %h\n  %b = mul %y, 2.0\n  %m = max %x\n  %p = item %m\n  %q = add %p, 1.0\n"
+                "  %t = mul %h, 3.0\n  %u = sqrt %s\n  %g = take %x, %i, axis=0\n  %n = numel %g\n"
+                "  return %a, %b into %y, %p, %q, %t, %u, %g, %n, %x\n}\n");
     enum { OUTPUTS = 9 };
-    static const lfuser_kind kinds[OUTPUTS] = {LFUSER_TENSOR, LFUSER_TENSOR, LFUSER_PENDING, LFUSER_PENDING, LFUSER_HOST_TENSOR,
-                                               LFUSER_SCALAR, LFUSER_TENSOR, LFUSER_SCALAR, LFUSER_TENSOR};
+    static const lfuser_kind kinds[OUTPUTS] = {LFUSER_TENSOR,  LFUSER_TENSOR,      LFUSER_PENDING,
+                                               LFUSER_PENDING, LFUSER_HOST_TENSOR, LFUSER_SCALAR,
+                                               LFUSER_TENSOR,  LFUSER_SCALAR,      LFUSER_TENSOR};
     test_tensor x, y, i;
     tensor_f32(&x, 1, (int64_t[]){6}, 1, 1);
     tensor_f32(&y, 1, (int64_t[]){6}, 1, 1);
     tensor_init(&i, LFUSER_I64, 1, (int64_t[]){2}, LAYOUT_DENSE);
     for (int64_t k = 0; k < 2; k++) *(int64_t *)tensor_element(&i, k) = 5 * k;
     tensor_upload(&i);
-    lfuser_argument arguments[] = {tensor_argument(&x.view), tensor_argument(&y.view),
+    lfuser_argument arguments[] = {tensor_argument(&x.view),
+                                   tensor_argument(&y.view),
                                    {.kind = LFUSER_HOST_TENSOR, .dtype = LFUSER_F32, .value = {.f32 = 0.5f}},
-                                   {.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value = {.f64 = 16}}, tensor_argument(&i.view)};
+                                   {.kind = LFUSER_SCALAR, .dtype = LFUSER_F64, .value = {.f64 = 16}},
+                                   tensor_argument(&i.view)};
     ok(lfuser_executable_prepare(e));
     for (int round = 0; round < 2; round++) { // the first one compiles what prepare did not
         lfuser_output outputs[OUTPUTS] = {{0}};
@@ -342,7 +354,8 @@ static void wait_for(const _Atomic int *calls, int n) {
 }
 
 START_TEST(callbacks_come_when_it_has_happened) {
-    lfuser_executable *e = compile("fusion @f(%x: f32[?], %i: i64) { %m = max %x %p = item %m %y = index %x, %i, axis=0 return %p, %y }");
+    lfuser_executable *e =
+        compile("fusion @f(%x: f32[?], %i: i64) { %m = max %x %p = item %m %y = index %x, %i, axis=0 return %p, %y }");
     test_tensor x;
     tensor_f32(&x, 1, (int64_t[]){6}, 1, 1);
     lfuser_argument arguments[] = {tensor_argument(&x.view), i64_argument(2)};
@@ -367,8 +380,10 @@ START_TEST(callbacks_come_when_it_has_happened) {
         ck_assert_int_eq(h.code, bad ? LFUSER_INDEX_ERROR : LFUSER_OK);
         outputs[1].allocated->deleter(outputs[1].allocated);
     }
-    fails(lfuser_pending_callback(NULL, value_is_there, NULL), LFUSER_INVALID_ARGUMENT, "lfuser_pending_callback: an argument is NULL");
-    fails(lfuser_completion_callback(NULL, run_is_over, NULL), LFUSER_INVALID_ARGUMENT, "lfuser_completion_callback: an argument is NULL");
+    fails(lfuser_pending_callback(NULL, value_is_there, NULL), LFUSER_INVALID_ARGUMENT,
+          "lfuser_pending_callback: an argument is NULL");
+    fails(lfuser_completion_callback(NULL, run_is_over, NULL), LFUSER_INVALID_ARGUMENT,
+          "lfuser_completion_callback: an argument is NULL");
     synchronize();
     tensor_finish(&x);
     lfuser_executable_destroy(e);
@@ -482,7 +497,8 @@ static void *do_everything(void *arg) {
             e = own;
         }
         ok(lfuser_run(e, stream, arguments, 2, outputs, 2, k % 2 ? &completion : NULL));
-        if (outputs[1].pending && k % 4 == 0) expected++, ok(lfuser_pending_callback(outputs[1].pending, count_call, &calls));
+        if (outputs[1].pending && k % 4 == 0)
+            expected++, ok(lfuser_pending_callback(outputs[1].pending, count_call, &calls));
         if (completion && k % 4 == 1) expected++, ok(lfuser_completion_callback(completion, count_call, &calls));
         if (outputs[1].pending && k % 5) ok(lfuser_pending_get(outputs[1].pending, UINT64_MAX, &value));
         if (outputs[1].pending && k % 5) ck_assert_float_eq(value.f32, (float)(39 - m->number));
@@ -502,8 +518,10 @@ static void *do_everything(void *arg) {
 START_TEST(sixteen_threads_do_everything_at_once) {
     static const char plain[] = "fusion @f(%x: f32[?], %i: i64) { %y = mul %x, %i %m = max %x %p = item %m return %y, %p }";
     mixed m = {.plain = compile(plain), .fusion = parse(plain)};
-    m.indexed = compile("fusion @f(%x: f32[?], %i: i64) { %y = index %x, %i, axis=0 %m = max %x %p = item %m return %y, %p }");
-    m.staged = compile_allowed("fusion @f(%x: f32[?], %i: i64) { %g = gt %x, 0.0 %c = count_nonzero %g %k = item %c %y = iota %k, 0, %i return %y, %k }");
+    m.indexed =
+        compile("fusion @f(%x: f32[?], %i: i64) { %y = index %x, %i, axis=0 %m = max %x %p = item %m return %y, %p }");
+    m.staged = compile_allowed("fusion @f(%x: f32[?], %i: i64) { %g = gt %x, 0.0 %c = count_nonzero %g %k = item %c %y = "
+                               "iota %k, 0, %i return %y, %k }");
     pthread_t threads[THREADS];
     mixed each[THREADS];
     for (int i = 0; i < THREADS; i++) {

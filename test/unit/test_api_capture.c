@@ -48,7 +48,11 @@ static void rich_open(rich *r, lfuser_executable *e) {
     ok(lfuser_memory_alloc(env.stream, sizeof r->picks, &r->picks_memory));
     r->picks[0] = 3, r->picks[1] = -4;
     ok(lfuser_memory_upload(env.stream, r->picks_memory, r->picks, sizeof r->picks));
-    r->i = (lfuser_tensor){.data = r->picks_memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_I64), .shape = &r->n_picks};
+    r->i = (lfuser_tensor){.data = r->picks_memory,
+                           .device = env.place,
+                           .rank = 1,
+                           .dtype = lfuser_dl_dtype_of(LFUSER_I64),
+                           .shape = &r->n_picks};
     r->arguments[0] = tensor_argument(&r->x.view);
     r->arguments[1] = tensor_argument(&r->i);
     r->arguments[2] = f32_argument(2);
@@ -64,7 +68,8 @@ static void rich_close(rich *r) {
     tensor_finish(&r->y);
 }
 
-static lfuser_status rich_run(rich *r, lfuser_executable *e, lfuser_stream *stream, lfuser_output outputs[2], lfuser_completion **completion) {
+static lfuser_status rich_run(rich *r, lfuser_executable *e, lfuser_stream *stream, lfuser_output outputs[2],
+                              lfuser_completion **completion) {
     outputs[0] = (lfuser_output){.tensor = &r->y.view};
     outputs[1] = (lfuser_output){0};
     lfuser_run_options options = {.size = sizeof options, .workspace = r->workspace, .workspace_bytes = r->workspace_bytes};
@@ -102,9 +107,10 @@ static void stub_setup(void) {
 
 static void stub_teardown(void) {
     env_teardown();
-    ck_assert_msg(!stub->streams && !stub->events && !stub->modules && !stub->device_blocks && !stub->graphs && !stub->graph_execs,
-                  "left: %ld streams, %ld events, %ld modules, %ld blocks, %ld graphs, %ld executable graphs", stub->streams, stub->events,
-                  stub->modules, stub->device_blocks, stub->graphs, stub->graph_execs);
+    ck_assert_msg(!stub->streams && !stub->events && !stub->modules && !stub->device_blocks && !stub->graphs &&
+                      !stub->graph_execs,
+                  "left: %ld streams, %ld events, %ld modules, %ld blocks, %ld graphs, %ld executable graphs", stub->streams,
+                  stub->events, stub->modules, stub->device_blocks, stub->graphs, stub->graph_execs);
     ck_assert(!stub->capture_broken);
 }
 
@@ -118,7 +124,9 @@ START_TEST(a_cold_run_leaves_the_capture_alone) {
     for (int round = 0; round < 3; round++) {
         lfuser_status s = rich_run(&r, e, env.stream, outputs, &completion);
         ck_assert_int_eq(lfuser_status_code(s), LFUSER_CAPTURE_ERROR);
-        ck_assert_ptr_nonnull(strstr(lfuser_status_message(s), "is not compiled for this class yet, and nothing can be loaded while the stream is captured; prepare first"));
+        ck_assert_ptr_nonnull(strstr(
+            lfuser_status_message(s),
+            "is not compiled for this class yet, and nothing can be loaded while the stream is captured; prepare first"));
         lfuser_status_destroy(s);
         ck_assert(!completion && !outputs[1].pending);
         ck_assert_int_eq(stub->launches, 0);
@@ -142,7 +150,7 @@ START_TEST(a_prepared_run_can_be_captured) {
     for (int round = 0; round < 20; round++) {
         long launches = stub->launches;
         ok(rich_run(&r, e, env.stream, outputs, &completion));
-        ck_assert_int_gt(stub->launches, launches);  // kernel by kernel: a replay cannot be captured
+        ck_assert_int_gt(stub->launches, launches); // kernel by kernel: a replay cannot be captured
         ck_assert(!lfuser_pending_ready(outputs[1].pending));
         ok(lfuser_completion_query(completion));
         ok(lfuser_completion_wait(completion, 0));
@@ -159,11 +167,13 @@ START_TEST(a_prepared_run_can_be_captured) {
 END_TEST
 
 START_TEST(sync_points_cannot_be_captured) {
-    lfuser_executable *e = compile_with("fusion @s(%x: i64[1]) { %k = item %x %y = iota %k, 0, 1 return %y }", LFUSER_ALLOW_SYNC, 0);
+    lfuser_executable *e =
+        compile_with("fusion @s(%x: i64[1]) { %k = item %x %y = iota %k, 0, 1 return %y }", LFUSER_ALLOW_SYNC, 0);
     int64_t one = 1;
     void *memory;
     ok(lfuser_memory_alloc(env.stream, 8, &memory));
-    lfuser_tensor t = {.data = memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_I64), .shape = &one};
+    lfuser_tensor t = {
+        .data = memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_I64), .shape = &one};
     lfuser_argument argument = tensor_argument(&t);
     lfuser_output output = {0};
     ok(lfuser_executable_prepare(e));
@@ -195,10 +205,11 @@ static void see(const void *args, size_t bytes) {
 }
 
 // Many kernels, one of them a reduction of a few long rows, whose counters are cleared before.
-static const char chain_text[] = "fusion @chain(%x: f32[2, ?], %k: f32) {\n"
-                                 "  %a = mul %x, %k\n  %s = sum %a, axes=[1], keepdim=true\n  %b = sub %a, %s\n  %t = max %b, axes=[1], keepdim=true\n"
-                                 "  %c = div %b, %t\n  %u = sum %c, axes=[1], keepdim=true\n  %d = add %c, %u\n  %v, %i = sort %d, axis=1\n"
-                                 "  %w = sum %v, axes=[0]\n  return %w\n}\n";
+static const char chain_text[] =
+    "fusion @chain(%x: f32[2, ?], %k: f32) {\n"
+    "  %a = mul %x, %k\n  %s = sum %a, axes=[1], keepdim=true\n  %b = sub %a, %s\n  %t = max %b, axes=[1], keepdim=true\n"
+    "  %c = div %b, %t\n  %u = sum %c, axes=[1], keepdim=true\n  %d = add %c, %u\n  %v, %i = sort %d, axis=1\n"
+    "  %w = sum %v, axes=[0]\n  return %w\n}\n";
 enum { LONG = 40000 };
 
 typedef struct chain {
@@ -231,8 +242,12 @@ static void chain_run(chain *c, lfuser_executable *e, lfuser_stream *stream) {
 }
 
 START_TEST(replays_give_the_device_what_launches_give) {
-    lfuser_executable *one_by_one = compile_with(chain_text, LFUSER_NO_SYNC, 0), *replayed = compile_with(chain_text, LFUSER_NO_SYNC, 2);
-    static struct { size_t bytes; unsigned char args[2048]; } want[MOST_LAUNCHES];
+    lfuser_executable *one_by_one = compile_with(chain_text, LFUSER_NO_SYNC, 0),
+                      *replayed = compile_with(chain_text, LFUSER_NO_SYNC, 2);
+    static struct {
+        size_t bytes;
+        unsigned char args[2048];
+    } want[MOST_LAUNCHES];
     chain c;
     chain_open(&c, replayed);
     stub->on_launch = see;
@@ -249,14 +264,16 @@ START_TEST(replays_give_the_device_what_launches_give) {
         ck_assert_int_eq(stub->launches, launches);
         ck_assert_int_eq(stub->graph_launches, round + 1);
         ck_assert_int_eq(stub->graphs_made, 1);
-        ck_assert_int_eq(stub->graphs, 1);  // its nodes are what parameters are set by
+        ck_assert_int_eq(stub->graphs, 1); // its nodes are what parameters are set by
         ck_assert_int_eq(n_seen, n_want);
         for (int i = 0; i < n_want; i++) {
             ck_assert_uint_eq(seen[i].bytes, want[i].bytes);
             ck_assert_mem_eq(seen[i].args, want[i].args, want[i].bytes);
         }
-        if (round % 2) ck_assert_int_eq(stub->parameters_set, set);  // nothing differs
-        else if (round) ck_assert_int_gt(stub->parameters_set, set);
+        if (round % 2)
+            ck_assert_int_eq(stub->parameters_set, set); // nothing differs
+        else if (round)
+            ck_assert_int_gt(stub->parameters_set, set);
     }
     lfuser_stream *other;
     ok(lfuser_stream_create(env.device, &other));
@@ -265,7 +282,7 @@ START_TEST(replays_give_the_device_what_launches_give) {
         chain_run(&c, replayed, other);
         chain_run(&c, replayed, env.stream);
     }
-    ck_assert_int_eq(stub->graphs_made, 2);  // a graph waits for itself: each stream has one
+    ck_assert_int_eq(stub->graphs_made, 2); // a graph waits for itself: each stream has one
     ck_assert_int_eq(stub->graph_launches, 5 + 6);
     chain_close(&c);
     lfuser_stream_destroy(other);
@@ -324,7 +341,11 @@ START_TEST(memory_of_another_device_is_named) {
     ok(lfuser_fusion_compile(f, second, NULL, &on_second)); // one fusion, an executable a device
     ok(lfuser_fusion_compile(f, env.device, NULL, &on_first));
     int64_t four = 4;
-    lfuser_tensor x = {.data = (void *)((uintptr_t)1 << 60), .device = {2, 1}, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = &four};
+    lfuser_tensor x = {.data = (void *)((uintptr_t)1 << 60),
+                       .device = {2, 1},
+                       .rank = 1,
+                       .dtype = lfuser_dl_dtype_of(LFUSER_F32),
+                       .shape = &four};
     lfuser_argument argument = tensor_argument(&x);
     lfuser_output output = {0};
     ok(lfuser_run(on_second, stream, &argument, 1, &output, 1, NULL));
@@ -360,9 +381,11 @@ END_TEST
 // ---- a GPU ----------------------------------------------------------------------------------------------------------------------------
 
 static struct {
-    CUresult (*begin)(CUstream, int mode), (*end)(CUstream, CUgraph *), (*instantiate)(CUgraphExec *, CUgraph, unsigned long long),
-        (*launch)(CUgraphExec, CUstream), (*exec_destroy)(CUgraphExec), (*graph_destroy)(CUgraph), (*capturing)(CUstream, int *),
-        (*retain)(CUcontext *, CUdevice), (*push)(CUcontext), (*stream)(CUstream *, unsigned), (*stream_destroy)(CUstream), (*wait)(CUstream);
+    CUresult (*begin)(CUstream, int mode), (*end)(CUstream, CUgraph *),
+        (*instantiate)(CUgraphExec *, CUgraph, unsigned long long), (*launch)(CUgraphExec, CUstream),
+        (*exec_destroy)(CUgraphExec), (*graph_destroy)(CUgraph), (*capturing)(CUstream, int *),
+        (*retain)(CUcontext *, CUdevice), (*push)(CUcontext), (*stream)(CUstream *, unsigned), (*stream_destroy)(CUstream),
+        (*wait)(CUstream);
 } cu;
 
 static CUstream native;
@@ -370,11 +393,21 @@ static lfuser_stream *wrapped;
 
 static void gpu_setup(void) {
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    const struct { const char *name; void *at; } rows[] = {
-        {"cuStreamBeginCapture_v2", &cu.begin},     {"cuStreamEndCapture", &cu.end},   {"cuGraphInstantiateWithFlags", &cu.instantiate},
-        {"cuGraphLaunch", &cu.launch},              {"cuGraphExecDestroy", &cu.exec_destroy}, {"cuGraphDestroy", &cu.graph_destroy},
-        {"cuStreamIsCapturing", &cu.capturing},     {"cuDevicePrimaryCtxRetain", &cu.retain}, {"cuCtxPushCurrent_v2", &cu.push},
-        {"cuStreamCreate", &cu.stream},             {"cuStreamDestroy_v2", &cu.stream_destroy}, {"cuStreamSynchronize", &cu.wait}};
+    const struct {
+        const char *name;
+        void *at;
+    } rows[] = {{"cuStreamBeginCapture_v2", &cu.begin},
+                {"cuStreamEndCapture", &cu.end},
+                {"cuGraphInstantiateWithFlags", &cu.instantiate},
+                {"cuGraphLaunch", &cu.launch},
+                {"cuGraphExecDestroy", &cu.exec_destroy},
+                {"cuGraphDestroy", &cu.graph_destroy},
+                {"cuStreamIsCapturing", &cu.capturing},
+                {"cuDevicePrimaryCtxRetain", &cu.retain},
+                {"cuCtxPushCurrent_v2", &cu.push},
+                {"cuStreamCreate", &cu.stream},
+                {"cuStreamDestroy_v2", &cu.stream_destroy},
+                {"cuStreamSynchronize", &cu.wait}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         *(void **)rows[i].at = lib ? dlsym(lib, rows[i].name) : NULL;
         ck_assert_msg(*(void **)rows[i].at != NULL, "the driver has no %s", rows[i].name);
@@ -419,7 +452,8 @@ START_TEST(replays_of_a_captured_run) {
     ck_assert(!lfuser_pending_ready(outputs[1].pending));
     for (int replay = 1; replay <= 5; replay++) {
         float sum = 0;
-        for (int64_t i = 0; i < ROWS * COLUMNS; i++) *(float *)tensor_element(&r.x, i) = (float)(replay * (i % 7)), sum += (float)(2 * replay * (i % 7));
+        for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+            *(float *)tensor_element(&r.x, i) = (float)(replay * (i % 7)), sum += (float)(2 * replay * (i % 7));
         ok(lfuser_memory_upload(env.stream, r.x.memory, r.x.host, (size_t)r.x.elements * r.x.bytes));
         r.picks[1] = replay == 4 ? ROWS : 1;
         ok(lfuser_memory_upload(env.stream, r.picks_memory, r.picks, sizeof r.picks));
@@ -434,9 +468,11 @@ START_TEST(replays_of_a_captured_run) {
         lfuser_pending_rearm(outputs[1].pending);
         lfuser_pending_rearm(more[1].pending);
         ck_assert(!lfuser_pending_ready(outputs[1].pending));
-        if (replay < 4) ok(lfuser_completion_query(completion));
-        else fails(lfuser_completion_query(completion), LFUSER_INDEX_ERROR,
-                   "@rich: 'take' giving %g: an index was out of range along axis 0; the element read as 0 (t.lf:5:8)");
+        if (replay < 4)
+            ok(lfuser_completion_query(completion));
+        else
+            fails(lfuser_completion_query(completion), LFUSER_INDEX_ERROR,
+                  "@rich: 'take' giving %g: an index was out of range along axis 0; the element read as 0 (t.lf:5:8)");
         tensor_download(&r.y);
         for (int64_t k = 1; k < COLUMNS; k++) ck_assert(tensor_f32_at(&r.y, k - 1) <= tensor_f32_at(&r.y, k));
     }
@@ -455,7 +491,8 @@ START_TEST(replays_of_a_captured_run) {
 END_TEST
 
 START_TEST(a_cold_run_leaves_the_drivers_capture_valid) {
-    lfuser_executable *cold = compile_with(rich_text, LFUSER_NO_SYNC, 0), *warm = compile_with(chain_text, LFUSER_NO_SYNC, 2);
+    lfuser_executable *cold = compile_with(rich_text, LFUSER_NO_SYNC, 0),
+                      *warm = compile_with(chain_text, LFUSER_NO_SYNC, 2);
     rich r;
     chain c;
     rich_open(&r, cold);
@@ -509,7 +546,8 @@ static double time_runs(chain *c, lfuser_executable *e, bool changes) {
 
 // Our own replays: equal bits while scalars change, from several streams; and what they cost.
 START_TEST(our_replays_give_equal_bits) {
-    lfuser_executable *one_by_one = compile_with(chain_text, LFUSER_NO_SYNC, 0), *replayed = compile_with(chain_text, LFUSER_NO_SYNC, 2);
+    lfuser_executable *one_by_one = compile_with(chain_text, LFUSER_NO_SYNC, 0),
+                      *replayed = compile_with(chain_text, LFUSER_NO_SYNC, 2);
     chain c;
     chain_open(&c, replayed);
     static float want[LONG];
@@ -530,9 +568,10 @@ START_TEST(our_replays_give_equal_bits) {
     if (getenv("LFUSER_TEST_TIMES")) {
         uint64_t before = stats().launches;
         chain_run(&c, one_by_one, env.stream);
-        printf("%llu kernels, host time a call: one by one %.2f us, replayed with nothing new %.2f us, with a new scalar %.2f us\n",
-               (unsigned long long)(stats().launches - before), 1e6 * time_runs(&c, one_by_one, true), 1e6 * time_runs(&c, replayed, false),
-               1e6 * time_runs(&c, replayed, true));
+        printf("%llu kernels, host time a call: one by one %.2f us, replayed with nothing new %.2f us, with a new scalar "
+               "%.2f us\n",
+               (unsigned long long)(stats().launches - before), 1e6 * time_runs(&c, one_by_one, true),
+               1e6 * time_runs(&c, replayed, false), 1e6 * time_runs(&c, replayed, true));
         fflush(stdout);
     }
     chain_close(&c);

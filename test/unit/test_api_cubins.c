@@ -77,8 +77,8 @@ START_TEST(linked_once_and_loaded_as_cubin) {
     open_with(NULL);
     compile_and_run();
     ck_assert_int_eq(stub->linked, 1);
-    ck_assert_int_eq(stub->ptx_loaded, 1);    // what this process runs
-    ck_assert_int_eq(stub->cubins_loaded, 1); // looked at before it is stored
+    ck_assert_int_eq(stub->ptx_loaded, 1);      // what this process runs
+    ck_assert_int_eq(stub->cubins_loaded, 1);   // looked at before it is stored
     ck_assert_uint_eq(cache_stats().stores, 3); // host code, PTX, cubin
     compile_and_run();                          // from memory
     ck_assert_int_eq(stub->linked, 1);

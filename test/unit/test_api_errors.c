@@ -294,7 +294,8 @@ START_TEST(wrong_buffers) {
     s.shape[2][0] = 5;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 0 (%a): axis 0 of the buffer has extent 5, the output 4");
     s.ta.device.type = 2, s.ta.device.ordinal = 7;
-    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 0 (%a): the buffer lies on cuda:7, the program was compiled for @device");
+    refuses(&s, LFUSER_INVALID_ARGUMENT,
+            "@f: output 0 (%a): the buffer lies on cuda:7, the program was compiled for @device");
     s.tb.data = NULL;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: output 1 (%b): the buffer has no data (NULL)");
     s.strides[2][0] = 0;
@@ -485,7 +486,8 @@ START_TEST(streams_and_devices) {
     ok(lfuser_device_open(env.context, test_device_name(), &other));
     ok(lfuser_stream_create(other, &foreign));
     s.stream = foreign;
-    refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: the stream is of @device, the program was compiled for @device, opened another time");
+    refuses(&s, LFUSER_INVALID_ARGUMENT,
+            "@f: the stream is of @device, the program was compiled for @device, opened another time");
     s.stream = NULL;
     refuses(&s, LFUSER_INVALID_ARGUMENT, "@f: the program has device work and needs a stream");
     lfuser_stream_destroy(foreign);

@@ -255,11 +255,8 @@ static lfuser_status scenario(const lfuser_allocator *allocator, bool *out_right
     if (!s) s = lfuser_memory_alloc(stream, sizeof x, &memory);
     if (!s) s = lfuser_memory_upload(stream, memory, x, sizeof x);
     int64_t shape[] = {4, 4};
-    lfuser_tensor t = {.data = memory,
-                       .device = env.place,
-                       .rank = 2,
-                       .dtype = lfuser_dl_dtype_of(LFUSER_F32),
-                       .shape = shape};
+    lfuser_tensor t = {
+        .data = memory, .device = env.place, .rank = 2, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = shape};
     lfuser_argument arguments[] = {tensor_argument(&t), i64_argument(2)};
     if (!s) s = lfuser_run(e, stream, arguments, 2, outputs, 4, &completion);
     lfuser_scalar p = {{0}};

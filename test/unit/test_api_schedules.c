@@ -7,7 +7,8 @@ enum { N_DTYPES = LFUSER_C128 + 1 };
 #define COUNT(list) (sizeof list / sizeof *list)
 
 // Lengths of a row, %b; there are %a rows.
-static const int64_t lengths[] = {1, 2, 3, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 2056, 4099, 8192, 8193, 16392, 65537};
+static const int64_t lengths[] = {1,    2,    3,    31,   32,   33,   255,  256,   257,
+                                  1023, 1024, 1025, 2056, 4099, 8192, 8193, 16392, 65537};
 static const int64_t some_lengths[] = {1, 33, 256, 1025, 8200};
 
 static bool is_sim(void) { return !strcmp(test_device_name(), "sim"); }
@@ -16,8 +17,13 @@ static void check_length(const test_program *p, int64_t rows, int64_t length, un
     static const layout in[] = {LAYOUT_DENSE, LAYOUT_ODD, LAYOUT_PERMUTED, LAYOUT_GAPPED, LAYOUT_REVERSED};
     const int64_t extents[4] = {rows, length, 3, 2};
     check_case(p, &(case_options){.n = 7, .extents = extents, .in = LAYOUT_DENSE, .seed = number + 1});
-    check_case(p, &(case_options){.n = 7, .extents = extents, .in = in[1 + number % 4], .in_step = number % 2, .given = number % 3 != 0,
-                                  .out = (layout)(number % N_LAYOUTS), .seed = number + 2});
+    check_case(p, &(case_options){.n = 7,
+                                  .extents = extents,
+                                  .in = in[1 + number % 4],
+                                  .in_step = number % 2,
+                                  .given = number % 3 != 0,
+                                  .out = (layout)(number % N_LAYOUTS),
+                                  .seed = number + 2});
 }
 
 // Whether the program takes this dtype.
@@ -26,7 +32,7 @@ static bool check_lengths(const char *text, lfuser_dtype d, const int64_t *list,
     if (!program_open(&p, text, d)) return false;
     for (unsigned i = 0; i < n; i++) {
         if (SLOW_BUILD && (i % 3 || list[i] > 10000)) continue;
-        if (is_sim() && list[i] > 20000 && d != LFUSER_F32) continue;  // thread by thread takes its time
+        if (is_sim() && list[i] > 20000 && d != LFUSER_F32) continue; // thread by thread takes its time
         check_length(&p, list[i] > 3000 ? 2 : 5, list[i], i);
     }
     program_close(&p);
@@ -48,9 +54,12 @@ static const char *const norms[] = {
     "(%px: $D[%c, %b, %d]) { %y = softmax %px, axis=1 return %y }",
     "(%px: $D[%a, %d, %b]) { %y = sum %px, axes=[1, 2] %z = max %px, axes=[1, 2] return %y, %z }",
     // Backward of a norm: three passes, then sums over the other axis.
-    "(%px: $D[%a, %b], %pw: $D[%b], %pg: $D[%a, %b]) { %v, %m = var_mean %px, axes=[1], keepdim=true, correction=0 %e = add %v, 1e-5 "
-    "%rs = rsqrt %e %c2 = sub %px, %m %h = mul %c2, %rs %gw = mul %pg, %pw %mg = mean %gw, axes=[1], keepdim=true %gx = mul %gw, %h "
-    "%mx = mean %gx, axes=[1], keepdim=true %t = sub %gw, %mg %u = mul %h, %mx %q = sub %t, %u %dx = mul %q, %rs %p2 = mul %pg, %h "
+    "(%px: $D[%a, %b], %pw: $D[%b], %pg: $D[%a, %b]) { %v, %m = var_mean %px, axes=[1], keepdim=true, correction=0 %e = add "
+    "%v, 1e-5 "
+    "%rs = rsqrt %e %c2 = sub %px, %m %h = mul %c2, %rs %gw = mul %pg, %pw %mg = mean %gw, axes=[1], keepdim=true %gx = mul "
+    "%gw, %h "
+    "%mx = mean %gx, axes=[1], keepdim=true %t = sub %gw, %mg %u = mul %h, %mx %q = sub %t, %u %dx = mul %q, %rs %p2 = mul "
+    "%pg, %h "
     "%dw = sum %p2, axes=[0] %db = sum %pg, axes=[0] return %dx, %dw, %db }",
     // Random numbers whose blocks do and do not begin at a thread's first column.
     "(%px: $D[%a, %b]) { %d2, %m = dropout %px, 0.25, 7, 0 %y = rms_norm %d2, none, 1e-5 return %y, %m }",
@@ -59,7 +68,8 @@ static const char *const norms[] = {
 
 START_TEST(norms_of_every_length) {
     ck_assert(check_lengths(norms[_i], LFUSER_F32, lengths, COUNT(lengths)));
-    ck_assert(check_lengths(norms[_i], LFUSER_BF16, is_sim() ? some_lengths : lengths, is_sim() ? COUNT(some_lengths) : COUNT(lengths)));
+    ck_assert(check_lengths(norms[_i], LFUSER_BF16, is_sim() ? some_lengths : lengths,
+                            is_sim() ? COUNT(some_lengths) : COUNT(lengths)));
     ck_assert(check_lengths(norms[_i], LFUSER_F16, some_lengths, COUNT(some_lengths)));
     ck_assert(check_lengths(norms[_i], LFUSER_F64, some_lengths, COUNT(some_lengths)));
 }
@@ -71,7 +81,8 @@ static const char *const reductions[] = {"sum", "prod", "min", "max", "any", "al
 
 // Over the last axis, the first one and all, of each dtype that has it.
 START_TEST(reductions_of_every_length) {
-    static const char *const forms[] = {"(%%x: $D[%%a, %%b]) { %%y = %s %%x, %s return %%y }", "(%%x: $D[%%b, %%a]) { %%y = %s %%x, %s return %%y }",
+    static const char *const forms[] = {"(%%x: $D[%%a, %%b]) { %%y = %s %%x, %s return %%y }",
+                                        "(%%x: $D[%%b, %%a]) { %%y = %s %%x, %s return %%y }",
                                         "(%%x: $D[%%a, %%b]) { %%y = %s %%x return %%y }"};
     bool arg = _i == 6 || _i == 7;
     const char *axis[] = {arg ? "axis=1" : "axes=[1]", arg ? "axis=0" : "axes=[0]", ""};
@@ -92,9 +103,12 @@ START_TEST(columns_of_every_width) {
     static const lfuser_dtype dtypes[] = {LFUSER_I8, LFUSER_BF16, LFUSER_F32, LFUSER_F64, LFUSER_C64};
     for (unsigned d = 0; d < COUNT(dtypes); d++) {
         test_program p;
-        ck_assert(program_open(&p, "(%x: $D[%b, %a]) { %s = sum %x, axes=[0] %c2 = mul %x, %x %q = sum %c2, axes=[0] return %s, %q }", dtypes[d]));
+        ck_assert(program_open(
+            &p, "(%x: $D[%b, %a]) { %s = sum %x, axes=[0] %c2 = mul %x, %x %q = sum %c2, axes=[0] return %s, %q }",
+            dtypes[d]));
         for (unsigned i = 0; i < COUNT(widths); i++)
-            for (unsigned k = 0; k < COUNT(some_lengths) - is_sim(); k++) check_length(&p, widths[i], some_lengths[k], i + k);
+            for (unsigned k = 0; k < COUNT(some_lengths) - is_sim(); k++)
+                check_length(&p, widths[i], some_lengths[k], i + k);
         program_close(&p);
     }
 }
@@ -125,9 +139,10 @@ START_TEST(elements_of_every_shape) {
     unsigned taken = 0;
     bool exact = !strstr(elements[_i], "cumsum");
     for (unsigned d = LFUSER_BOOL; d < N_DTYPES; d++) {
-        if (!exact && d >= LFUSER_F16) continue;  // the order of float scans is the target's
+        if (!exact && d >= LFUSER_F16) continue; // the order of float scans is the target's
         bool all = d == LFUSER_F32 && !is_sim();
-        taken += check_lengths(elements[_i], (lfuser_dtype)d, all ? lengths : some_lengths, all ? COUNT(lengths) : COUNT(some_lengths));
+        taken += check_lengths(elements[_i], (lfuser_dtype)d, all ? lengths : some_lengths,
+                               all ? COUNT(lengths) : COUNT(some_lengths));
     }
     ck_assert_uint_gt(taken, 0);
 }

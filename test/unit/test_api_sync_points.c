@@ -25,22 +25,25 @@ START_TEST(every_sync_point_is_named) {
                              "  return %y, %v\n"
                              "}\n");
     lfuser_executable *e;
-    static const char message[] =
-        "t.lf:5:13: error: iota: the extent may not be the pending scalar %n: it comes from `item %m` (%k), which the device computes; it "
-        "is known on the host before the launch only if sync points are allowed\n"
-        "  %y = iota %n, 0, 1\n"
-        "            ^\n"
-        "t.lf:7:10: error: assert: the condition may not be the pending scalar %c: it comes from `item %m` (%k), which the device "
-        "computes; it is known on the host before the launch only if sync points are allowed\n"
-        "  assert %c, \"nothing\"\n"
-        "         ^\n"
-        "t.lf:8:21: error: topk: k may not be the pending scalar %k: it comes from `item %m` (%k), which the device computes; it is known "
-        "on the host before the launch only if sync points are allowed\n"
-        "  %v, %i = topk %x, %k\n"
-        "                    ^";
+    static const char message[] = "t.lf:5:13: error: iota: the extent may not be the pending scalar %n: it comes from `item "
+                                  "%m` (%k), which the device computes; it "
+                                  "is known on the host before the launch only if sync points are allowed\n"
+                                  "  %y = iota %n, 0, 1\n"
+                                  "            ^\n"
+                                  "t.lf:7:10: error: assert: the condition may not be the pending scalar %c: it comes from "
+                                  "`item %m` (%k), which the device "
+                                  "computes; it is known on the host before the launch only if sync points are allowed\n"
+                                  "  assert %c, \"nothing\"\n"
+                                  "         ^\n"
+                                  "t.lf:8:21: error: topk: k may not be the pending scalar %k: it comes from `item %m` "
+                                  "(%k), which the device computes; it is known "
+                                  "on the host before the launch only if sync points are allowed\n"
+                                  "  %v, %i = topk %x, %k\n"
+                                  "                    ^";
     fails(lfuser_fusion_compile(f, env.device, NULL, &e), LFUSER_INVALID_PROGRAM, message);
     ck_assert_ptr_null(e);
-    fails(lfuser_fusion_compile(f, env.device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .sync = LFUSER_NO_SYNC}, &e),
+    fails(lfuser_fusion_compile(
+              f, env.device, &(lfuser_compile_options){.size = sizeof(lfuser_compile_options), .sync = LFUSER_NO_SYNC}, &e),
           LFUSER_INVALID_PROGRAM, message);
     fails(lfuser_fusion_check_no_sync(f), LFUSER_INVALID_PROGRAM, message);
     lfuser_fusion_destroy(f);
@@ -79,7 +82,8 @@ END_TEST
 
 static const char *const programs[] = {
     // One extent, used by several ops; the scalar itself, and arithmetic with it, as outputs.
-    "(%x: f32[?], %i: i64) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %n = add %k, 3 %y = iota %n, 0, 1, dtype=f32 "
+    "(%x: f32[?], %i: i64) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %n = add %k, 3 %y = iota %n, 0, 1, "
+    "dtype=f32 "
     "%s = sum %y %z = add %y, %s %t = item %s %q = add %t, %k return %z, %k, %n, %t, %q }",
     // Extents that are products; size and numel of what has them; a mean divides by one.
     "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %y = full [%k, 3], 1.5 %n = numel %y %a = size %y, 0 "
@@ -88,10 +92,12 @@ static const char *const programs[] = {
     "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %a = iota %k, 1, 1 %s = sum %a %n = item %s "
     "%m = mod %n, 7 %y = full [%m], 2.5 %z = sum %y return %y, %z, %k, %n, %a }",
     // Two items of different kernels, one of them in host arithmetic only, one on the device.
-    "(%x: f32[?], %y: i32[%m]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %b = gt %y, 0 %d = count_nonzero %b %l = item %d "
+    "(%x: f32[?], %y: i32[%m]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %b = gt %y, 0 %d = count_nonzero %b %l "
+    "= item %d "
     "%n = mul %k, %l %r = min %n, 10 %z = iota %r, 0, 1 %q = add %z, %l %v = add %y, %l return %q, %v, %n }",
     // The item of a parameter, and of a view of one.
-    "(%s: i64[1, 1], %x: f32[%m, ?]) { %k = item %s %y = full [%k, 2], 1.0 %t = slice %x, [0, 0], [1, 1], none %u = cast %t, dtype=i64 "
+    "(%s: i64[1, 1], %x: f32[%m, ?]) { %k = item %s %y = full [%k, 2], 1.0 %t = slice %x, [0, 0], [1, 1], none %u = cast "
+    "%t, dtype=i64 "
     "return %y, %u, %k }",
     "(%s: i64[%m]) { %t = slice %s, [1], [2], none %k = item %t %y = iota %k, 5, 2 return %y }",
     // topk's k, a repeat, a padding, a slice's bounds, a reshape.
@@ -99,23 +105,31 @@ static const char *const programs[] = {
     "(%s: i64[%m], %x: f32[%m]) { %c = max %s %k = item %c %y = repeat %x, [%k] return %y }",
     "(%s: i64[%m], %x: f32[%m, ?]) { %c = max %s %k = item %c %y = pad %x, [%k, 0], [0, %k], 9.0 return %y }",
     "(%s: i64[%m], %x: f32[?, %m]) { %c = max %s %k = item %c %y = slice %x, [%k, 0], [5, 3], [%k, 1] return %y }",
-    "(%s: i64[%m], %x: f32[?]) { %c = max %s %k = item %c %y = slice %x, [0], [%k], none %z = slice %x, [%k], [9], none return %y, %z }",
-    "(%s: i64[%m], %x: f32[?, 2]) { %c = max %s %k = item %c %n = sub %k, %k %o = add %n, 2 %y = reshape %x, [-1, %o] return %y }",
+    "(%s: i64[%m], %x: f32[?]) { %c = max %s %k = item %c %y = slice %x, [0], [%k], none %z = slice %x, [%k], [9], none "
+    "return %y, %z }",
+    "(%s: i64[%m], %x: f32[?, 2]) { %c = max %s %k = item %c %n = sub %k, %k %o = add %n, 2 %y = reshape %x, [-1, %o] "
+    "return %y }",
     // A slice start that needs no sync beside an extent that does.
-    "(%s: i64[%m], %x: f32[%k]) { %c = max %s %j = item %c %e = add %j, 2 %w = slice %x, [%j], [%e], none %y = full [%j], 3.0 "
+    "(%s: i64[%m], %x: f32[%k]) { %c = max %s %j = item %c %e = add %j, 2 %w = slice %x, [%j], [%e], none %y = full [%j], "
+    "3.0 "
     "return %w, %y }",
     // What earlier stages stored is read by later ones; reductions on both sides.
-    "(%x: f32[%m, ?]) { %r = sum %x, axes=[1] %e = exp %r %p = gt %e, 0.5 %c = count_nonzero %p %k = item %c %o = full [%k, 3], 1.0 "
+    "(%x: f32[%m, ?]) { %r = sum %x, axes=[1] %e = exp %r %p = gt %e, 0.5 %c = count_nonzero %p %k = item %c %o = full [%k, "
+    "3], 1.0 "
     "%y = add %o, %e %z = sum %y, axes=[0] %w = mul %r, 2.0 return %z, %w }",
     // Scans, sort, gathers and scatters behind a sync.
-    "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %y = iota %k, 0, 1 %z = cumsum %y, axis=0 %v, %j = sort %z, axis=0, "
+    "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %y = iota %k, 0, 1 %z = cumsum %y, axis=0 %v, %j = "
+    "sort %z, axis=0, "
     "descending=true %g = take %v, %y, axis=0 return %g, %j }",
     // The condition of an assert; it holds.
-    "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %q = ge %k, 0 assert %q, \"never\" %y = add %x, 1.0 return %y }",
+    "(%x: f32[?]) { %p = gt %x, 0.0 %c = count_nonzero %p %k = item %c %q = ge %k, 0 assert %q, \"never\" %y = add %x, 1.0 "
+    "return %y }",
     // And one that does not hold unless there is an element.
-    "(%x: f32[?]) { %n = size %x, 0 %y = full [%n], 1.0 %c = count_nonzero %y %k = item %c %q = gt %k, 0 assert %q, \"empty\" return %k }",
+    "(%x: f32[?]) { %n = size %x, 0 %y = full [%n], 1.0 %c = count_nonzero %y %k = item %c %q = gt %k, 0 assert %q, "
+    "\"empty\" return %k }",
     // Random numbers and complex scalars over a sync.
-    "(%s: i64[%m], %z: c128[1]) { %c = max %s %k = item %c %w = item %z %y = full [%k], %w %u = uniform [%k], 0.0, 1.0, 7, %k return %y, %u, %w }",
+    "(%s: i64[%m], %z: c128[1]) { %c = max %s %k = item %c %w = item %z %y = full [%k], %w %u = uniform [%k], 0.0, 1.0, 7, "
+    "%k return %y, %u, %w }",
     // The item of a value that has a kernel of its own.
     "(%x: f32[%m]) { %v, %i = topk %x, 1 %k = item %i %y = iota %k, 0, 1 return %y, %v, %k }",
     "(%x: f32[%m]) { %v, %i = topk %x, 1 %k = item %i return %v, %k }",
@@ -291,7 +305,8 @@ static void *run_often(void *arg) {
     void *memory;
     ok(lfuser_memory_alloc(stream, sizeof value, &memory));
     ok(lfuser_memory_upload(stream, memory, &value, sizeof value));
-    lfuser_tensor t = {.data = memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_I64), .shape = &shape};
+    lfuser_tensor t = {
+        .data = memory, .device = env.place, .rank = 1, .dtype = lfuser_dl_dtype_of(LFUSER_I64), .shape = &shape};
     lfuser_argument argument = tensor_argument(&t);
     for (int round = 0; round < (SLOW_BUILD ? 30 : 200); round++) {
         lfuser_output outputs[2] = {{0}};
@@ -309,7 +324,8 @@ static void *run_often(void *arg) {
 }
 
 START_TEST(many_threads_run_stages_at_once) {
-    lfuser_executable *e = compile_allowed("fusion @f(%x: i64[1]) { %k = item %x %y = iota %k, 0, 1 %s = sum %y %t = item %s return %y, %t }");
+    lfuser_executable *e =
+        compile_allowed("fusion @f(%x: i64[1]) { %k = item %x %y = iota %k, 0, 1 %s = sum %y %t = item %s return %y, %t }");
     ok(lfuser_executable_prepare(e));
     pthread_t threads[8];
     worker workers[8];

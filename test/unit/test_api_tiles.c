@@ -96,14 +96,20 @@ END_TEST
 
 // Two results of one kernel, one of them in a buffer that lies the other way round.
 START_TEST(results_of_different_order) {
-    static const lfuser_dtype dtypes[] = {LFUSER_BOOL, LFUSER_I8, LFUSER_BF16, LFUSER_F32, LFUSER_F64, LFUSER_C64, LFUSER_C128};
+    static const lfuser_dtype dtypes[] = {LFUSER_BOOL, LFUSER_I8,  LFUSER_BF16, LFUSER_F32,
+                                          LFUSER_F64,  LFUSER_C64, LFUSER_C128};
     for (unsigned d = 0; d < COUNT(dtypes); d++) {
         test_program p;
-        ck_assert(program_open(&p, "(%x: $D[%a, %b], %y: $D[%a, %b]) { %c = ne %x, %y %z = select %c, %x, %y return %z, %c }", dtypes[d]));
+        ck_assert(program_open(
+            &p, "(%x: $D[%a, %b], %y: $D[%a, %b]) { %c = ne %x, %y %z = select %c, %x, %y return %z, %c }", dtypes[d]));
         for (unsigned i = 0; i < COUNT(pairs); i++)
             for (unsigned in = 0; in <= LAYOUT_PERMUTED; in += LAYOUT_PERMUTED) {
-                case_options o = {.n = 7, .extents = (const int64_t[]){pairs[i][0], pairs[i][1], 3, 2}, .in = (layout)in, .given = true,
-                                  .out = i % 2 ? LAYOUT_PERMUTED : LAYOUT_DENSE, .out_step = i % 2 ? N_LAYOUTS - LAYOUT_PERMUTED : LAYOUT_PERMUTED,
+                case_options o = {.n = 7,
+                                  .extents = (const int64_t[]){pairs[i][0], pairs[i][1], 3, 2},
+                                  .in = (layout)in,
+                                  .given = true,
+                                  .out = i % 2 ? LAYOUT_PERMUTED : LAYOUT_DENSE,
+                                  .out_step = i % 2 ? N_LAYOUTS - LAYOUT_PERMUTED : LAYOUT_PERMUTED,
                                   .seed = i + 1};
                 check_case(&p, &o);
             }
@@ -115,7 +121,8 @@ END_TEST
 // A parameter is overwritten while the other one is turned.
 START_TEST(in_place_beside_a_transpose) {
     static const int64_t extents[][2] = {{33, 65}, {64, 128}, {96, 40}};
-    lfuser_executable *e = compile("fusion @t(%x: f32[%a, %b], %y: f32[%b, %a]) { %p = permute %y, [1, 0] %z = add %x, %p return %z into %x }");
+    lfuser_executable *e =
+        compile("fusion @t(%x: f32[%a, %b], %y: f32[%b, %a]) { %p = permute %y, [1, 0] %z = add %x, %p return %z into %x }");
     for (unsigned i = 0; i < COUNT(extents); i++) {
         int64_t a = extents[i][0], b = extents[i][1];
         test_tensor x, y;
@@ -126,7 +133,8 @@ START_TEST(in_place_beside_a_transpose) {
         ok(lfuser_run(e, env.stream, arguments, 2, &output, 1, NULL));
         tensor_download(&x);
         for (int64_t r = 0; r < a; r++)
-            for (int64_t c = 0; c < b; c++) ck_assert_float_eq(tensor_f32_at(&x, r * b + c), (float)(r * b + c + 2 * (c * a + r)));
+            for (int64_t c = 0; c < b; c++)
+                ck_assert_float_eq(tensor_f32_at(&x, r * b + c), (float)(r * b + c + 2 * (c * a + r)));
         tensor_check_guards(&x, "x");
         tensor_finish(&x);
         tensor_finish(&y);

@@ -44,7 +44,8 @@ static void load(lf_llvm *l, size_t first, size_t n, cell_code **out_cells, lf_n
         snprintf(names[i], sizeof names[i], "cell_%zu", first + i);
         symbols[i] = (lf_native_symbol){.name = names[i]};
     }
-    check_ok(lf_native_load(&lf_system_allocator, LLVMGetBufferStart(object), LLVMGetBufferSize(object), symbols, n, out_code));
+    check_ok(
+        lf_native_load(&lf_system_allocator, LLVMGetBufferStart(object), LLVMGetBufferSize(object), symbols, n, out_code));
     for (size_t i = 0; i < n; i++) memcpy(&out_cells[i], &symbols[i].address, sizeof *out_cells);
     LLVMDisposeMemoryBuffer(object);
 }

@@ -17,7 +17,8 @@ static const lf_device gpu = {.type = LF_DEVICE_CUDA, .info = {.processors = 132
 
 static void kernel_init(kernel *k, uint8_t rank, const int64_t *extents) {
     memset(k, 0, sizeof *k);
-    k->launch = (lfuser_abi_launch){.rows = rank, .merge_rows = rank, .weight = 3, .accesses = k->accesses, .extents_word = MOST * (1u + rank)};
+    k->launch = (lfuser_abi_launch){
+        .rows = rank, .merge_rows = rank, .weight = 3, .accesses = k->accesses, .extents_word = MOST * (1u + rank)};
     k->launch.n_args = k->launch.extents_word + rank;
     for (unsigned a = 0; a < rank; a++) k->slots[k->launch.extents_word + a] = (uint64_t)extents[a];
 }

@@ -96,7 +96,8 @@ void bench_device_open(bench_device *d, const char *name) {
     void *native = NULL;
     *d = (bench_device){.dl = {cuda ? 2 : 1, cuda && name[4] == ':' ? atoi(name + 5) : 0}};
     if (cuda) d->clock = bench_clock_cuda(d->dl.ordinal, &native);
-    lfuser_context_options options = {.size = sizeof options, .cache_directory = ""}; // compile times are part of what is shown
+    lfuser_context_options options = {.size = sizeof options,
+                                      .cache_directory = ""}; // compile times are part of what is shown
     bench_must(lfuser_context_create(&options, &d->context), "making a context");
     bench_must(lfuser_device_open(d->context, name, &d->device), "opening the device");
     bench_must(cuda ? lfuser_stream_wrap(d->device, native, &d->stream) : lfuser_stream_create(d->device, &d->stream),

@@ -26,14 +26,17 @@ static const struct stage {
 enum { N_STAGES = sizeof stages / sizeof *stages };
 
 static int usage(FILE *to, int status) {
-    fprintf(to, "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
-                "                  [--fusion=NAME] [--allow-sync] [-o FILE] [--time-passes]\n\nSTAGE (default fusion):\n");
+    fprintf(to,
+            "usage: lfuser-opt FILE|- [--emit=STAGE] [--target=cpu[:x86-64-v3]|cuda:sm_NN] [--math=exact|fast] [--class=N]\n"
+            "                  [--fusion=NAME] [--allow-sync] [-o FILE] [--time-passes]\n\nSTAGE (default fusion):\n");
     for (int i = 0; i < N_STAGES; i++) fprintf(to, "  %-10s %s\n", stages[i].name, stages[i].what);
     fprintf(to, "\n       lfuser-opt --cache-stats|--cache-clear: compiled code that is kept in files\n");
-    fprintf(to, "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n"
-                "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n"
-                "--time-passes: where the time of compiling went, on standard error; without --emit, of compiling the program for the CPU\n"
-                "(or to PTX) as a run does\n");
+    fprintf(to,
+            "\n--class: 0, the code for contiguous tensors with 32-bit indices (default), or 1, the code for any strides\n"
+            "--allow-sync: the host may wait for scalars of the device (an extent that comes from one)\n"
+            "--time-passes: where the time of compiling went, on standard error; without --emit, of compiling the program "
+            "for the CPU\n"
+            "(or to PTX) as a run does\n");
     return status;
 }
 
@@ -45,7 +48,8 @@ static int cache_command(bool clear) {
     if (!s && clear) lfuser_context_cache_clear(context);
     if (!s) s = lfuser_context_cache_stats(context, &stats);
     if (!s && stats.directory)
-        printf("%s: %" PRIu64 " entries, %" PRIu64 " bytes of at most %" PRIu64 "\n", stats.directory, stats.entries, stats.bytes, stats.limit_bytes);
+        printf("%s: %" PRIu64 " entries, %" PRIu64 " bytes of at most %" PRIu64 "\n", stats.directory, stats.entries,
+               stats.bytes, stats.limit_bytes);
     else if (!s)
         printf("no cache folder: $LFUSER_CACHE is \"off\", or neither $XDG_CACHE_HOME nor $HOME is set\n");
     if (s) fprintf(stderr, "%s\n", lfuser_status_message(s));
@@ -100,7 +104,8 @@ static void show_times(lfuser_context *context) {
 
 // The host code and every kernel class that contiguous tensors need, loaded.
 static lfuser_status compile_for_cpu(lfuser_context *context, lfuser_fusion *fusion, const options *o) {
-    lfuser_compile_options how = {.size = sizeof how, .math = o->math, .sync = o->allow_sync ? LFUSER_ALLOW_SYNC : LFUSER_NO_SYNC};
+    lfuser_compile_options how = {
+        .size = sizeof how, .math = o->math, .sync = o->allow_sync ? LFUSER_ALLOW_SYNC : LFUSER_NO_SYNC};
     lfuser_device *device = NULL;
     lfuser_executable *executable = NULL;
     lfuser_status s = lfuser_device_open(context, "cpu", &device);
@@ -113,14 +118,17 @@ static lfuser_status compile_for_cpu(lfuser_context *context, lfuser_fusion *fus
 
 static int run(lfuser_context *context, const options *o, const char *text, size_t size, FILE *to) {
     lfuser_fusion *fusion;
-    lfuser_status s = lfuser_fusion_parse(context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &fusion);
+    lfuser_status s =
+        lfuser_fusion_parse(context, strcmp(o->file, "-") ? o->file : "<stdin>", text, size, o->fusion, &fusion);
     if (s) return fail(s);
     const char *target = o->target ? o->target : !o->stage || strcmp(o->stage->name, "ptx") ? "cpu" : "cuda:sm_90";
     bool whole = o->times && !o->stage, on_cpu = whole && (!o->target || !strcmp(o->target, "cpu"));
     lfuser_stage stage = whole ? LFUSER_STAGE_DEVICE_ASM : o->stage ? o->stage->stage : LFUSER_STAGE_FUSION;
     char *printed = NULL;
     if (!o->allow_sync) s = lfuser_fusion_check_no_sync(fusion);
-    if (!s) s = on_cpu ? compile_for_cpu(context, fusion, o) : lfuser_fusion_print(fusion, stage, target, o->math, o->n_class, &printed);
+    if (!s)
+        s = on_cpu ? compile_for_cpu(context, fusion, o)
+                   : lfuser_fusion_print(fusion, stage, target, o->math, o->n_class, &printed);
     int status = s ? fail(s) : 0;
     if (!status && !whole && fputs(printed, to) < 0) {
         perror(o->output ? o->output : "<stdout>");
@@ -133,11 +141,16 @@ static int run(lfuser_context *context, const options *o, const char *text, size
 }
 
 int main(int argc, char **argv) {
-    static const struct option longs[] = {{"emit", required_argument, NULL, 'e'},  {"target", required_argument, NULL, 't'},
-                                          {"math", required_argument, NULL, 'm'},  {"class", required_argument, NULL, 'c'},
-                                          {"fusion", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
-                                          {"allow-sync", no_argument, NULL, 's'},  {"time-passes", no_argument, NULL, 'p'},
-                                          {"cache-stats", no_argument, NULL, 'S'}, {"cache-clear", no_argument, NULL, 'C'},
+    static const struct option longs[] = {{"emit", required_argument, NULL, 'e'},
+                                          {"target", required_argument, NULL, 't'},
+                                          {"math", required_argument, NULL, 'm'},
+                                          {"class", required_argument, NULL, 'c'},
+                                          {"fusion", required_argument, NULL, 'f'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"allow-sync", no_argument, NULL, 's'},
+                                          {"time-passes", no_argument, NULL, 'p'},
+                                          {"cache-stats", no_argument, NULL, 'S'},
+                                          {"cache-clear", no_argument, NULL, 'C'},
                                           {NULL, 0, NULL, 0}};
     options o = {NULL};
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
@@ -150,7 +163,8 @@ int main(int argc, char **argv) {
             break;
         case 't': o.target = optarg; break;
         case 'm':
-            if (strcmp(optarg, "exact") && strcmp(optarg, "fast")) return fprintf(stderr, "lfuser-opt: --math is exact or fast, not '%s'\n", optarg), 2;
+            if (strcmp(optarg, "exact") && strcmp(optarg, "fast"))
+                return fprintf(stderr, "lfuser-opt: --math is exact or fast, not '%s'\n", optarg), 2;
             o.math = strcmp(optarg, "fast") ? LFUSER_MATH_EXACT : LFUSER_MATH_FAST;
             break;
         case 'c': o.n_class = (uint32_t)strtoul(optarg, NULL, 10); break;

@@ -55,16 +55,11 @@ static bool is_device(const char *name) {
 
 // 0, or the exit status; -1: help was asked for.
 static int read_options(int argc, char **argv, lf_options *o) {
-    static const struct option longs[] = {{"device", required_argument, NULL, 'd'},
-                                          {"fusion", required_argument, NULL, 'f'},
-                                          {"math", required_argument, NULL, 'm'},
-                                          {"arg", required_argument, NULL, 'a'},
-                                          {"out", required_argument, NULL, 'o'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"stats", no_argument, NULL, 's'},
-                                          {"allow-sync", no_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"device", required_argument, NULL, 'd'}, {"fusion", required_argument, NULL, 'f'},
+                                          {"math", required_argument, NULL, 'm'},   {"arg", required_argument, NULL, 'a'},
+                                          {"out", required_argument, NULL, 'o'},    {"json", no_argument, NULL, 'j'},
+                                          {"stats", no_argument, NULL, 's'},        {"allow-sync", no_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int status = 0;
     for (int c; !status && (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {

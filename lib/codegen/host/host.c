@@ -22,9 +22,9 @@ typedef struct lf_host {
     // By value id.
     lf_register *registers;
     bool *needed;
-    uint32_t *infer_slot; // LFUSER_ABI_NONE: not stored by infer, nor fetched
+    uint32_t *infer_slot;  // LFUSER_ABI_NONE: not stored by infer, nor fetched
     uint32_t *infer_stage; // whose infer stores it
-    uint32_t *param;      // number of a parameter
+    uint32_t *param;       // number of a parameter
 } lf_host;
 
 static lf_status broken(const lf_host *h, const lf_value *v, const char *what) {
@@ -40,10 +40,13 @@ static bool is_fetched(const lf_value *v) { return v->def->code == LF_OP_ITEM &&
 // It lies in its slot already.
 static bool in_infer(const lf_host *h, const lf_value *v) {
     if (h->infer_slot[v->id] == LFUSER_ABI_NONE) return false;
-    return h->infer_stage[v->id] < h->stage || (h->infer_stage[v->id] == h->stage && (h->phase == LF_PHASE_BIND || is_fetched(v)));
+    return h->infer_stage[v->id] < h->stage ||
+           (h->infer_stage[v->id] == h->stage && (h->phase == LF_PHASE_BIND || is_fetched(v)));
 }
 
-static bool in_function(const lf_host *h, const lf_slot_store *store) { return store->phase == h->phase && store->stage == h->stage; }
+static bool in_function(const lf_host *h, const lf_slot_store *store) {
+    return store->phase == h->phase && store->stage == h->stage;
+}
 
 static bool is_computed(const lf_op *op) {
     bool host_item = op->code == LF_OP_ITEM && op->operands[0]->type.host;
@@ -251,8 +254,10 @@ lf_status lf_host_emit(lf_llvm *l, const lf_program *p) {
         memset(h.infer_slot, 0xff, n * sizeof *h.infer_slot);
         for (uint32_t i = 0; i < g->n_params; i++) h.param[g->params[i]->id] = i;
         for (uint32_t i = 0; i < p->n_stores; i++)
-            if (p->stores[i].phase == LF_PHASE_INFER) lies_in(&h, lf_resolve(p->stores[i].value), p->stores[i].slot, p->stores[i].stage);
-        for (uint32_t i = 0; i < p->abi.n_fetches; i++) lies_in(&h, p->fetches[i].value, p->fetches[i].slot, p->fetches[i].stage);
+            if (p->stores[i].phase == LF_PHASE_INFER)
+                lies_in(&h, lf_resolve(p->stores[i].value), p->stores[i].slot, p->stores[i].stage);
+        for (uint32_t i = 0; i < p->abi.n_fetches; i++)
+            lies_in(&h, p->fetches[i].value, p->fetches[i].slot, p->fetches[i].stage);
         for (uint32_t i = 0; i < p->abi.n_stages && !s; i++) s = emit_stage(&h, i);
     }
     lf_arena_finish(&arena);

@@ -6,7 +6,9 @@ enum { KEPT_WORDS = sizeof((lf_kernel *)0)->v_words / sizeof(LLVMValueRef) };
 
 LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v) { return LLVMConstInt(k->l_i64, (unsigned long long)v, true); }
 
-LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name) { return LLVMAppendBasicBlockInContext(k->e->context, k->v_function, name); }
+LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name) {
+    return LLVMAppendBasicBlockInContext(k->e->context, k->v_function, name);
+}
 
 static bool make_copy(lf_kernel *k, lf_copy *copy) {
     const lf_allocator *a = k->l->allocator;
@@ -15,7 +17,7 @@ static bool make_copy(lf_kernel *k, lf_copy *copy) {
     copy->ready = lf_alloc_zero(a, loop->n_stmts);
     copy->v_row_base = lf_alloc_zero(a, sizeof(LLVMValueRef) * loop->n_accesses);
     if (copy->registers && copy->ready && copy->v_row_base) return true;
-    lf_free(a, copy->registers);  // all or nothing: a copy that is asked for again must not look as if it were there
+    lf_free(a, copy->registers); // all or nothing: a copy that is asked for again must not look as if it were there
     lf_free(a, copy->ready);
     lf_free(a, copy->v_row_base);
     copy->registers = NULL, copy->ready = NULL, copy->v_row_base = NULL;
@@ -30,7 +32,7 @@ static void out_of_memory(lf_kernel *k) {
 void lf_kernel_use_copy(lf_kernel *k, unsigned copy) {
     lf_copy *c = &k->copies[copy];
     if (!c->ready && !k->e->status && !make_copy(k, c)) out_of_memory(k);
-    k->at = c->ready ? c : &k->copies[0];  // after a failure, what is emitted into the wrong copy is thrown away
+    k->at = c->ready ? c : &k->copies[0]; // after a failure, what is emitted into the wrong copy is thrown away
 }
 
 // Where a statement's registers are: what belongs to a row is shared by all copies of its columns.
@@ -70,7 +72,8 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
         for (unsigned n = 0; n < s->n_args; n++) k->varies[i] |= s->args[n] != LF_NO_STMT && k->varies[s->args[n]];
         if (s->guard != LF_NO_STMT) k->varies[i] |= k->varies[s->guard];
         if (s->kind == LF_STMT_INDEX && s->number == innermost) k->varies[i] = true;
-        if (s->kind == LF_STMT_LOAD && innermost < LF_MAX_AXES && loop->accesses[s->number].strides[innermost]) k->varies[i] = true;
+        if (s->kind == LF_STMT_LOAD && innermost < LF_MAX_AXES && loop->accesses[s->number].strides[innermost])
+            k->varies[i] = true;
         if (s->kind == LF_STMT_REDUCE && !outer) k->varies[i] = false;
     }
     return NULL;
@@ -92,16 +95,21 @@ LLVMValueRef lf_word(lf_kernel *k, uint32_t word) {
     LLVMBuilderRef b = k->e->builder;
     LLVMBasicBlockRef b_here = LLVMGetInsertBlock(b);
     LLVMValueRef v_end = LLVMGetBasicBlockTerminator(k->b_entry);
-    if (v_end) LLVMPositionBuilderBefore(b, v_end);
-    else LLVMPositionBuilderAtEnd(b, k->b_entry);
+    if (v_end)
+        LLVMPositionBuilderBefore(b, v_end);
+    else
+        LLVMPositionBuilderAtEnd(b, k->b_entry);
     LLVMValueRef v_index = lf_i64_const(k, word);
     LLVMValueRef v_address = LLVMBuildInBoundsGEP2(b, k->l_i64, k->v_args, &v_index, 1, "");
     LLVMValueRef v = LLVMBuildLoad2(b, k->l_i64, v_address, "word");
     LLVMSetAlignment(v, 8);
     LLVMContextRef c = k->e->context;
-    LLVMSetMetadata(v, LLVMGetMDKindIDInContext(c, "invariant.load", 14), LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
-    if (b_here != k->b_entry) LLVMPositionBuilderAtEnd(b, b_here);
-    else LLVMPositionBuilderAtEnd(b, k->b_entry);
+    LLVMSetMetadata(v, LLVMGetMDKindIDInContext(c, "invariant.load", 14),
+                    LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
+    if (b_here != k->b_entry)
+        LLVMPositionBuilderAtEnd(b, b_here);
+    else
+        LLVMPositionBuilderAtEnd(b, k->b_entry);
     if (word < KEPT_WORDS) k->v_words[word] = v;
     return v;
 }
@@ -110,8 +118,10 @@ LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name) {
     LLVMBuilderRef b = k->e->builder;
     LLVMBasicBlockRef b_here = LLVMGetInsertBlock(b);
     LLVMValueRef v_first = LLVMGetFirstInstruction(k->b_entry);
-    if (v_first) LLVMPositionBuilderBefore(b, v_first);
-    else LLVMPositionBuilderAtEnd(b, k->b_entry);
+    if (v_first)
+        LLVMPositionBuilderBefore(b, v_first);
+    else
+        LLVMPositionBuilderAtEnd(b, k->b_entry);
     LLVMValueRef v = LLVMBuildAlloca(b, type, name);
     LLVMPositionBuilderAtEnd(b, b_here);
     return v;
@@ -119,16 +129,22 @@ LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name) {
 
 // ---- indices -------------------------------------------------------------------------------------------------------------------
 
-LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked) { return lf_word(k, k->loop->extents_word + lf_row_axis(k, walked)); }
-LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked) { return lf_word(k, k->loop->extents_word + lf_column_axis(k, walked)); }
+LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked) {
+    return lf_word(k, k->loop->extents_word + lf_row_axis(k, walked));
+}
+LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked) {
+    return lf_word(k, k->loop->extents_word + lf_column_axis(k, walked));
+}
 
 LLVMValueRef lf_columns(lf_kernel *k) {
     LLVMValueRef v = lf_i64_const(k, 1);
-    for (unsigned c = 0; c < k->cols; c++) v = c ? LLVMBuildMul(k->e->builder, v, lf_column_extent(k, c), "columns") : lf_column_extent(k, 0);
+    for (unsigned c = 0; c < k->cols; c++)
+        v = c ? LLVMBuildMul(k->e->builder, v, lf_column_extent(k, c), "columns") : lf_column_extent(k, 0);
     return v;
 }
 
-void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned), LLVMValueRef *out) {
+void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned),
+                    LLVMValueRef *out) {
     LLVMBuilderRef b = k->e->builder;
     bool narrow = k->gpu && !k->cls.wide && n > 1;
     LLVMValueRef v_left = narrow ? LLVMBuildTrunc(b, v_linear, k->l_i32, "") : v_linear;
@@ -193,7 +209,8 @@ static lf_register index_of(lf_kernel *k, const lf_stmt *s, unsigned lane) {
 // Value, then sequence + 1 with release order: the host reads them the other way round.
 static void deliver(lf_kernel *k, const lf_stmt *s) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_slot = LLVMBuildIntToPtr(b, lf_reg(k, s->args[1], 0).re, k->l_pointer, "mailbox"), v_one = lf_i64_const(k, 1);
+    LLVMValueRef v_slot = LLVMBuildIntToPtr(b, lf_reg(k, s->args[1], 0).re, k->l_pointer, "mailbox"),
+                 v_one = lf_i64_const(k, 1);
     lf_emit_store(k->e, s->dtype, lf_reg(k, s->args[0], 0), LLVMBuildGEP2(b, k->l_i64, v_slot, &v_one, 1, "value"));
     LLVMValueRef v_sequence = LLVMBuildLoad2(b, k->l_i64, v_slot, "sequence");
     LLVMSetVolatile(v_sequence, true);
@@ -207,12 +224,13 @@ static void report_index_error(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     lf_if_blocks bad;
     lf_if_begin(k, &bad, LLVMBuildNot(b, lf_reg(k, s->args[0], lane).re, ""), "bad_index");
     LLVMValueRef v_word = LLVMBuildIntToPtr(b, lf_word(k, k->loop->error_word), k->l_pointer, "");
-    LLVMBuildStore(b, lf_i64_const(k, s->number), v_word);  // any writer will do: each tells of an error of this run
+    LLVMBuildStore(b, lf_i64_const(k, s->number), v_word); // any writer will do: each tells of an error of this run
     lf_if_end(k, &bad);
 }
 
 static void arguments(lf_kernel *k, const lf_stmt *s, unsigned lane, lf_register *out) {
-    for (unsigned i = 0; i < s->n_args; i++) out[i] = s->args[i] == LF_NO_STMT ? (lf_register){NULL, NULL} : lf_reg(k, s->args[i], lane);
+    for (unsigned i = 0; i < s->n_args; i++)
+        out[i] = s->args[i] == LF_NO_STMT ? (lf_register){NULL, NULL} : lf_reg(k, s->args[i], lane);
 }
 
 static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
@@ -233,10 +251,12 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     case LF_STMT_IOTA: return lf_emit_iota(k, s, args[0], args[1], args[2]);
     case LF_STMT_RANDOM: return lf_emit_random(k, s, args);
     case LF_STMT_INDEX_ERROR: report_index_error(k, s, lane); break;
-    case LF_STMT_LOAD: case LF_STMT_STORE:
-        break;  // all lanes at once
-    case LF_STMT_REDUCE: case LF_STMT_SCAN: case LF_STMT_SCAN_POSITION: case LF_STMT_SORTED:
-        break;  // their registers are set by whoever walks the columns
+    case LF_STMT_LOAD:
+    case LF_STMT_STORE: break; // all lanes at once
+    case LF_STMT_REDUCE:
+    case LF_STMT_SCAN:
+    case LF_STMT_SCAN_POSITION:
+    case LF_STMT_SORTED: break; // their registers are set by whoever walks the columns
     }
     return (lf_register){NULL, NULL};
 }
@@ -268,7 +288,8 @@ static void emit_one(lf_kernel *k, lf_stmt_id id) {
         lf_emit_elem_lanes(k->e, s->op, args, k->lanes, registers_of(k, id));
         return;
     }
-    for (unsigned lane = 0; lane < (k->varies[id] ? k->lanes : 1u); lane++) registers_of(k, id)[lane] = emit_lane(k, s, lane);
+    for (unsigned lane = 0; lane < (k->varies[id] ? k->lanes : 1u); lane++)
+        registers_of(k, id)[lane] = emit_lane(k, s, lane);
 }
 
 // Statements are in order of definition, so one sweep from the last marks what the marked ones need and have not got.
@@ -376,7 +397,8 @@ unsigned lf_loaded_registers(lf_kernel *k, unsigned pass) {
     unsigned bytes = 0;
     mark_pass(k, pass, needed);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-        if (needed[i] && !*ready_of(k, i) && k->loop->stmts[i].kind == LF_STMT_LOAD) bytes += k->lanes * lf_dtype_bytes(k->loop->stmts[i].dtype);
+        if (needed[i] && !*ready_of(k, i) && k->loop->stmts[i].kind == LF_STMT_LOAD)
+            bytes += k->lanes * lf_dtype_bytes(k->loop->stmts[i].dtype);
     return (bytes + 3) / 4;
 }
 

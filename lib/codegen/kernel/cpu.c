@@ -15,7 +15,8 @@ static lf_status make_access_group(lf_kernel *k) {
     LLVMModuleRef module;
     char *message = NULL;
     if (LLVMParseIRInContext(k->e->context, buffer, &module, &message)) {
-        lf_status s = lf_error(k->l->allocator, LF_INTERNAL, "the access group was not understood: %s", message ? message : "");
+        lf_status s =
+            lf_error(k->l->allocator, LF_INTERNAL, "the access group was not understood: %s", message ? message : "");
         LLVMDisposeMessage(message);
         return s;
     }
@@ -32,7 +33,7 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_one = lf_i64_const(k, 1);
     lf_loop_blocks inner;
-    if (k->rows == 0) {  // one element
+    if (k->rows == 0) { // one element
         lf_if_blocks any;
         lf_if_begin(k, &any, LLVMBuildICmp(b, LLVMIntSLT, v_begin, v_end, ""), "element");
         lf_kernel_begin_row(k);
@@ -108,7 +109,8 @@ static void clear(lf_kernel *k, chunk_context *c, lf_partials *arrays, LLVMValue
     lf_loop_blocks loop;
     begin_parallel(k);
     LLVMValueRef v = lf_for_begin(k, &loop, lf_i64_const(k, 0), v_n, lf_i64_const(k, 1), "clear");
-    for (unsigned i = 0; i < c->n; i++) lf_partials_store(k, stmt(k, c, i), arrays[i], v, lf_neutral(k, stmt(k, c, i)), true);
+    for (unsigned i = 0; i < c->n; i++)
+        lf_partials_store(k, stmt(k, c, i), arrays[i], v, lf_neutral(k, stmt(k, c, i)), true);
     lf_for_end(k, &loop, LF_HINT_SHORT);
     k->parallel_group = NULL;
 }
@@ -120,7 +122,9 @@ static void merge(lf_kernel *k, chunk_context *c, lf_partials *to, lf_partials *
     LLVMValueRef v = lf_for_begin(k, &loop, lf_i64_const(k, 0), v_n, lf_i64_const(k, 1), "merge");
     for (unsigned i = 0; i < c->n; i++) {
         const lf_stmt *s = stmt(k, c, i);
-        lf_partials_store(k, s, to[i], v, lf_combine(k, s, lf_partials_load(k, s, to[i], v, true), lf_partials_load(k, s, from[i], v, true)), true);
+        lf_partials_store(k, s, to[i], v,
+                          lf_combine(k, s, lf_partials_load(k, s, to[i], v, true), lf_partials_load(k, s, from[i], v, true)),
+                          true);
     }
     lf_for_end(k, &loop, LF_HINT_SHORT);
     k->parallel_group = NULL;
@@ -150,7 +154,8 @@ static void gather_span(lf_kernel *k, chunk_context *c, lf_partials *to, LLVMVal
 static void fold_pairs(lf_kernel *k, chunk_context *c, lf_partials *array, LLVMValueRef v_n) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0);
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "fold"), b_body = lf_block(k, "halve"), b_done = lf_block(k, "folded");
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "fold"), b_body = lf_block(k, "halve"),
+                      b_done = lf_block(k, "folded");
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_head);
     LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left");
@@ -163,7 +168,8 @@ static void fold_pairs(lf_kernel *k, chunk_context *c, lf_partials *array, LLVMV
     LLVMValueRef v_low = LLVMBuildShl(b, v, v_one, ""), v_high = LLVMBuildOr(b, v_low, v_one, "");
     for (unsigned i = 0; i < c->n; i++) {
         const lf_stmt *s = stmt(k, c, i);
-        lf_partial low = lf_partials_load(k, s, array[i], v_low, false), high = lf_partials_load(k, s, array[i], v_high, false);
+        lf_partial low = lf_partials_load(k, s, array[i], v_low, false),
+                   high = lf_partials_load(k, s, array[i], v_high, false);
         lf_partials_store(k, s, array[i], v, lf_combine(k, s, low, high), false);
     }
     lf_for_end(k, &loop, LF_HINT_SHORT);
@@ -186,9 +192,11 @@ static LLVMValueRef table(lf_kernel *k, uint64_t words, LLVMValueRef v_i) {
     return LLVMBuildAnd(b, v, lf_i64_const(k, 15), "");
 }
 
-static void merge_if(lf_kernel *k, chunk_context *c, lf_partials *to, lf_partials *from, LLVMValueRef v_n, LLVMValueRef v_step, uint64_t steps) {
+static void merge_if(lf_kernel *k, chunk_context *c, lf_partials *to, lf_partials *from, LLVMValueRef v_n,
+                     LLVMValueRef v_step, uint64_t steps) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, (int64_t)steps), v_step, ""), lf_i64_const(k, 1), "");
+    LLVMValueRef v_bit =
+        LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, (int64_t)steps), v_step, ""), lf_i64_const(k, 1), "");
     lf_if_blocks now;
     lf_if_begin(k, &now, LLVMBuildICmp(b, LLVMIntNE, v_bit, lf_i64_const(k, 0), ""), "merge_now");
     merge(k, c, to, from, v_n);
@@ -202,7 +210,7 @@ static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_tile_size = lf_i64_const(k, TILE);
     LLVMValueRef v_first = LLVMBuildAdd(b, v_chunk_first, LLVMBuildMul(b, v_tile, v_tile_size, ""), "tile_first");
-    LLVMValueRef v_there = least(k, LLVMBuildSub(b, c->v_columns, v_first, ""), v_tile_size);  // elements of span 0, > 0
+    LLVMValueRef v_there = least(k, LLVMBuildSub(b, c->v_columns, v_first, ""), v_tile_size); // elements of span 0, > 0
     // The power of two from which the pairs are folded: elements past v_there are neutral.
     LLVMValueRef v_last = LLVMBuildSub(b, v_there, v_one, "");
     LLVMTypeRef l_types[1] = {k->l_i64};
@@ -217,12 +225,15 @@ static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first
     LLVMValueRef v_steps = LLVMBuildSelect(b, v_single, v_one, lf_i64_const(k, LF_SPANS), "steps");
     LLVMValueRef v_step = lf_for_begin(k, &spans, v_zero, v_steps, v_one, "span");
     lf_partials to[MAX_REDUCTIONS];
-    LLVMValueRef v_which = table(k, 0x22111100, v_step);  // a a b b b b c c
+    LLVMValueRef v_which = table(k, 0x22111100, v_step); // a a b b b b c c
     for (unsigned i = 0; i < c->n; i++) {
         to[i].v_values = pick_array(k, v_which, c->a[i].v_values, c->b[i].v_values, c->c[i].v_values);
-        to[i].v_positions = c->a[i].v_positions ? pick_array(k, v_which, c->a[i].v_positions, c->b[i].v_positions, c->c[i].v_positions) : NULL;
+        to[i].v_positions = c->a[i].v_positions
+                                ? pick_array(k, v_which, c->a[i].v_positions, c->b[i].v_positions, c->c[i].v_positions)
+                                : NULL;
     }
-    LLVMValueRef v_starts = LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, 0x54), v_step, ""), v_one, "");  // steps 2, 4, 6 start an array
+    LLVMValueRef v_starts =
+        LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, 0x54), v_step, ""), v_one, ""); // steps 2, 4, 6 start an array
     lf_if_blocks start;
     lf_if_begin(k, &start, LLVMBuildICmp(b, LLVMIntNE, v_starts, v_zero, ""), "start");
     clear(k, c, to, v_width);
@@ -237,7 +248,8 @@ static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first
     lf_for_end(k, &spans, LF_HINT_NONE);
     fold_pairs(k, c, c->a, v_width);
     for (unsigned i = 0; i < c->n; i++)
-        lf_partials_store(k, stmt(k, c, i), c->tiles[i], v_tile, lf_partials_load(k, stmt(k, c, i), c->a[i], v_zero, false), false);
+        lf_partials_store(k, stmt(k, c, i), c->tiles[i], v_tile, lf_partials_load(k, stmt(k, c, i), c->a[i], v_zero, false),
+                          false);
 }
 
 // Tiles are bits 8 and 9 of the index.
@@ -297,9 +309,12 @@ static lf_status emit_rows(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
         if (pass == k->loop->passes) break;
         lf_stmt_id ids[MAX_REDUCTIONS];
         unsigned n = lf_pass_reductions(k, pass, ids, MAX_REDUCTIONS);
-        if (k->loop->form == LF_LOOP_SERIAL) LF_TRY(lf_emit_serial_pass(k, pass));
-        else if (n) LF_TRY(emit_reducing_pass(k, pass, ids, n));
-        else emit_plain_pass(k, pass);
+        if (k->loop->form == LF_LOOP_SERIAL)
+            LF_TRY(lf_emit_serial_pass(k, pass));
+        else if (n)
+            LF_TRY(emit_reducing_pass(k, pass, ids, n));
+        else
+            emit_plain_pass(k, pass);
         lf_kernel_forget_columns(k);
     }
     lf_for_end(k, &rows, LF_HINT_NONE);
@@ -314,8 +329,10 @@ lf_status lf_kernel_emit_cpu(lf_kernel *k) {
     LLVMBasicBlockRef b_start = lf_block(k, "start");
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
     LLVMValueRef v_begin = LLVMGetParam(k->v_function, 1), v_end = LLVMGetParam(k->v_function, 2);
-    if (k->loop->passes) LF_TRY(emit_rows(k, v_begin, v_end));
-    else emit_pointwise(k, v_begin, v_end);
+    if (k->loop->passes)
+        LF_TRY(emit_rows(k, v_begin, v_end));
+    else
+        emit_pointwise(k, v_begin, v_end);
     LLVMBuildRetVoid(k->e->builder);
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);
     LLVMBuildBr(k->e->builder, b_start);

@@ -30,10 +30,12 @@ static void annotate(lf_kernel *k, LLVMValueRef v_branch, lf_loop_hint hint) {
     if (n > 1) LLVMSetMetadata(v_branch, LLVMGetMDKindIDInContext(c, "llvm.loop", 9), LLVMMetadataAsValue(c, loop));
 }
 
-LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name) {
+LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step,
+                          const char *name) {
     LLVMBuilderRef builder = k->e->builder;
     LLVMBasicBlockRef b_before = LLVMGetInsertBlock(builder);
-    *b = (lf_loop_blocks){.b_head = lf_block(k, name), .b_body = lf_block(k, "body"), .b_done = lf_block(k, "done"), .v_step = v_step};
+    *b = (lf_loop_blocks){
+        .b_head = lf_block(k, name), .b_body = lf_block(k, "body"), .b_done = lf_block(k, "done"), .v_step = v_step};
     LLVMBuildBr(builder, b->b_head);
     LLVMPositionBuilderAtEnd(builder, b->b_head);
     b->v_index = LLVMBuildPhi(builder, LLVMTypeOf(v_from), name);

@@ -39,15 +39,18 @@ static void emit_pointwise(lf_kernel *k, lf_object *out) {
     unsigned vectors = pointwise_vectors(k);
     out->block = POINTWISE_BLOCK;
     out->rows_a_block = POINTWISE_BLOCK * k->lanes * vectors;
-    LLVMValueRef v_total = lf_gpu_total_rows(k), v_width = lf_i64_const(k, POINTWISE_BLOCK * k->lanes), v_tile = lf_i64_const(k, out->rows_a_block);
+    LLVMValueRef v_total = lf_gpu_total_rows(k), v_width = lf_i64_const(k, POINTWISE_BLOCK * k->lanes),
+                 v_tile = lf_i64_const(k, out->rows_a_block);
     LLVMValueRef v_mine = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, k->lanes), "");
-    LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_tile, ""), v_mine, "");
+    LLVMValueRef v_first =
+        LLVMBuildAdd(b, LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_tile, ""), v_mine, "");
     LLVMValueRef v_step = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_tile, "step");
     lf_loop_blocks elements;
-    LLVMValueRef v_element = lf_for_begin(k, &elements, v_first, v_total, v_step, "element"), v_own = v_element, v_inside[LF_MAX_COPIES] = {NULL};
+    LLVMValueRef v_element = lf_for_begin(k, &elements, v_first, v_total, v_step, "element"), v_own = v_element,
+                 v_inside[LF_MAX_COPIES] = {NULL};
     for (unsigned c = 0; c < vectors; c++) {
         lf_kernel_use_copy(k, c);
-        if (c) {  // past the end the thread's own first element is computed again (another's may be overwritten meanwhile), and not stored
+        if (c) { // past the end the thread's own first element is computed again (another's may be overwritten meanwhile), and not stored
             v_element = LLVMBuildAdd(b, v_element, v_width, "");
             v_inside[c] = LLVMBuildICmp(b, LLVMIntSLT, v_element, v_total, "inside");
         }
@@ -77,7 +80,8 @@ static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
     bool sort = k->loop->form == LF_LOOP_SORT;
     out->block = sort ? SORT_BLOCK : THREAD_BLOCK;
     out->rows_a_block = sort ? 1 : THREAD_BLOCK;
-    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_first = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"),
+                 v_first = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     LLVMValueRef v_step = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_size = lf_i64_const(k, out->block);
     if (!sort) {
         v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_first, v_size, ""), v_tid, "");
@@ -129,10 +133,14 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     }
     LLVMBasicBlockRef b_start = lf_block(k, "start");
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
-    if (k->loop->form != LF_LOOP_PLAIN) LF_TRY(emit_own_rows(k, out));
-    else if (k->loop->passes) LF_TRY(lf_gpu_emit_rows(k, out));
-    else if (k->cls.shape == LFUSER_ABI_TILE) LF_TRY(lf_gpu_emit_tiles(k, out));
-    else emit_pointwise(k, out);
+    if (k->loop->form != LF_LOOP_PLAIN)
+        LF_TRY(emit_own_rows(k, out));
+    else if (k->loop->passes)
+        LF_TRY(lf_gpu_emit_rows(k, out));
+    else if (k->cls.shape == LFUSER_ABI_TILE)
+        LF_TRY(lf_gpu_emit_tiles(k, out));
+    else
+        emit_pointwise(k, out);
     LLVMBuildRetVoid(k->e->builder);
     LLVMPositionBuilderAtEnd(k->e->builder, k->b_entry);
     LLVMBuildBr(k->e->builder, b_start);

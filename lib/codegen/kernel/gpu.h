@@ -5,8 +5,8 @@
 
 enum {
     LF_GPU_WARP = 32,
-    LF_GPU_REDUCTIONS = 64,     // in one pass
-    LF_GPU_SLOT = 32            // bytes of shared memory for a partial result: up to 16 of value, 8 of position
+    LF_GPU_REDUCTIONS = 64, // in one pass
+    LF_GPU_SLOT = 32        // bytes of shared memory for a partial result: up to 16 of value, 8 of position
 };
 
 // The threads that share a row, in one pass. Of a chunk of 8192 columns, a thread has `lanes` neighbouring ones in each span of 1024,
@@ -14,42 +14,46 @@ enum {
 // across a warp, the rest, and then the chunks, across warps.
 typedef struct gpu {
     lf_kernel *k;
-    LLVMValueRef v_thread;      // i64: thread's number among those that share a chunk
-    LLVMValueRef v_team;        // i64: which of the chunks that the block works on at once is this thread's
-    unsigned threads;           // that share a chunk
-    unsigned chunks;            // that a block works on at once
-    unsigned spans;             // of a chunk; fewer than 8 only when the row is no longer
-    bool resident;              // the row is held by the block: what a pass computed is at hand in the next
+    LLVMValueRef v_thread; // i64: thread's number among those that share a chunk
+    LLVMValueRef v_team;   // i64: which of the chunks that the block works on at once is this thread's
+    unsigned threads;      // that share a chunk
+    unsigned chunks;       // that a block works on at once
+    unsigned spans;        // of a chunk; fewer than 8 only when the row is no longer
+    bool resident;         // the row is held by the block: what a pass computed is at hand in the next
     unsigned pass, n;
-    const lf_stmt_id *ids;      // the n reductions of the pass
+    const lf_stmt_id *ids; // the n reductions of the pass
     LLVMValueRef v_columns;
-    LLVMValueRef v_inside[LF_MAX_COPIES], v_position[LF_MAX_COPIES];   // by span: whether its columns exist; the first one's number
+    LLVMValueRef v_inside[LF_MAX_COPIES],
+        v_position[LF_MAX_COPIES]; // by span: whether its columns exist; the first one's number
     // Shared memory: a slot a warp (or warp and chunk) and reduction, in two buffers that passes use in turn.
     LLVMValueRef v_shared;
     unsigned slots, most, buffer;
-    LLVMValueRef v_buffer;      // not NULL: which buffer, decided at run time
-    lf_partials *from;          // not NULL: what is reduced are partial results in memory, not columns
+    LLVMValueRef v_buffer; // not NULL: which buffer, decided at run time
+    lf_partials *from;     // not NULL: what is reduced are partial results in memory, not columns
 } gpu;
 
 // gpu.c
 LLVMValueRef lf_gpu_intrinsic(lf_kernel *k, const char *name, LLVMValueRef *args, unsigned n);
-LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name);              // a special register as i64
+LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name); // a special register as i64
 LLVMValueRef lf_gpu_barrier(lf_kernel *k);
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
 // gpu_exchange.c: partial results from thread to thread
-lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out);        // gets the shared memory; sets slots and most
+lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers,
+                       lf_object *out); // gets the shared memory; sets slots and most
 LLVMValueRef lf_gpu_shared_memory(lf_kernel *k, unsigned bytes);
 LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset);
-lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p);          // all lanes get the result
-void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);                     // the first lane of a warp stores
-void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out);                   // after a barrier; v_count NULL: all slots
-void lf_gpu_exchange(gpu *g, lf_partial *p);                                             // over the warps of the block, slots used before
-lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all, unsigned n);   // n a power of two; overwrites all
+lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p); // all lanes get the result
+void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);            // the first lane of a warp stores
+void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out);          // after a barrier; v_count NULL: all slots
+void lf_gpu_exchange(gpu *g, lf_partial *p); // over the warps of the block, slots used before
+lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all,
+                             unsigned n); // n a power of two; overwrites all
 // gpu_chunk.c
 bool lf_gpu_unrolls(const gpu *g);
 // The columns of a chunk of which v_first is the first: what they add up to in the thread's warp, and the effects of the pass.
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out);
-void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out);   // context: gpu; the block's result
+void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
+                       lf_partial *out); // context: gpu; the block's result
 // gpu_rows.c
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE

@@ -11,7 +11,8 @@ static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->
 
 bool lf_gpu_unrolls(const gpu *g) {
     const lf_kernel *k = g->k;
-    return k->loop->reductions <= LFUSER_ABI_UNROLLED_REDUCTIONS && (g->from || k->loop->weight * k->lanes * g->spans <= LFUSER_ABI_UNROLLED_WEIGHT);
+    return k->loop->reductions <= LFUSER_ABI_UNROLLED_REDUCTIONS &&
+           (g->from || k->loop->weight * k->lanes * g->spans <= LFUSER_ABI_UNROLLED_WEIGHT);
 }
 
 // ---- spans side by side ------------------------------------------------------------------------------------------------------------
@@ -26,7 +27,8 @@ static void place_spans(gpu *g, LLVMValueRef v_first) {
         lf_kernel_forget_columns(k);
         g->v_position[j] = j ? LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "") : v_mine;
         g->v_inside[j] = LLVMBuildICmp(b, LLVMIntSLT, g->v_position[j], g->v_columns, "inside");
-        lf_split_index(k, LLVMBuildSelect(b, g->v_inside[j], g->v_position[j], lf_i64_const(k, 0), ""), k->cols, lf_column_extent, k->at->v_column);
+        lf_split_index(k, LLVMBuildSelect(b, g->v_inside[j], g->v_position[j], lf_i64_const(k, 0), ""), k->cols,
+                       lf_column_extent, k->at->v_column);
     }
 }
 
@@ -42,7 +44,8 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     const lf_stmt *s = reduction(g, i);
     LLVMValueRef v_position = lane ? LLVMBuildAdd(b, g->v_position[span], lf_i64_const(k, lane), "") : g->v_position[span];
     if (!g->from && takes_repeats(s)) return lf_contribution(k, s, lane, v_position);
-    if (!g->from) return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
+    if (!g->from)
+        return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
     LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
     v_position = LLVMBuildSelect(b, v_there, v_position, lf_i64_const(k, 0), "");
     return lf_partial_select(k, s, v_there, lf_partials_load(k, s, g->from[i], v_position, false), lf_neutral(k, s));
@@ -155,7 +158,8 @@ static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
 static void for_lanes(gpu *g, void (*each)(gpu *, const lf_stmt *, lf_partials to, lf_partials from, LLVMValueRef v_lane),
                       lf_partials *to, lf_partials *from) {
     for (unsigned i = 0; i < g->n; i++)
-        for (unsigned lane = 0; lane < g->k->lanes; lane++) each(g, &g->k->loop->stmts[g->ids[i]], to[i], from[i], lf_i64_const(g->k, lane));
+        for (unsigned lane = 0; lane < g->k->lanes; lane++)
+            each(g, &g->k->loop->stmts[g->ids[i]], to[i], from[i], lf_i64_const(g->k, lane));
 }
 
 static void move_lane(gpu *g, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
@@ -197,7 +201,7 @@ static void emit_spans(gpu *g, LLVMValueRef v_first, lf_partials *x, lf_partials
     for_lanes(g, move_lane, level[SPAN_LEVELS], x);
     LLVMBuildBr(b, b_done);
     LLVMPositionBuilderAtEnd(b, b_done);
-    lf_for_end(k, &loop, LF_HINT_ROLLED);  // eight copies would cost the registers that keep enough threads resident
+    lf_for_end(k, &loop, LF_HINT_ROLLED); // eight copies would cost the registers that keep enough threads resident
 }
 
 static void rolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
@@ -205,14 +209,18 @@ static void rolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_partials x[LF_GPU_REDUCTIONS], level[SPAN_LEVELS + 1][LF_GPU_REDUCTIONS];
     for (unsigned i = 0; i < g->n; i++) {
         x[i] = lf_partials_alloca(k, reduction(g, i), k->lanes, "x");
-        for (unsigned l = 0; l <= SPAN_LEVELS && !is_warp(k); l++) level[l][i] = lf_partials_alloca(k, reduction(g, i), k->lanes, "level");
+        for (unsigned l = 0; l <= SPAN_LEVELS && !is_warp(k); l++)
+            level[l][i] = lf_partials_alloca(k, reduction(g, i), k->lanes, "level");
     }
-    if (is_warp(k)) emit_span(g, v_first, x);
-    else emit_spans(g, v_first, x, level);
+    if (is_warp(k))
+        emit_span(g, v_first, x);
+    else
+        emit_spans(g, v_first, x, level);
     for (unsigned i = 0; i < g->n; i++) {
         lf_partials sums = is_warp(k) ? x[i] : level[SPAN_LEVELS][i];
         lf_partial lanes[LF_MAX_LANES];
-        for (unsigned lane = 0; lane < k->lanes; lane++) lanes[lane] = lf_partials_load(k, reduction(g, i), sums, lf_i64_const(k, lane), false);
+        for (unsigned lane = 0; lane < k->lanes; lane++)
+            lanes[lane] = lf_partials_load(k, reduction(g, i), sums, lf_i64_const(k, lane), false);
         out[i] = lf_gpu_fold_warp(k, reduction(g, i), lf_gpu_fold_pairs(k, reduction(g, i), lanes, k->lanes));
     }
 }
@@ -222,7 +230,9 @@ static void rolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
 void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
     gpu *g = context;
     LLVMValueRef v_first = LLVMBuildMul(k->e->builder, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
-    if (lf_gpu_unrolls(g)) lf_gpu_unrolled_chunk(g, v_first, out);
-    else rolled_chunk(g, v_first, out);
+    if (lf_gpu_unrolls(g))
+        lf_gpu_unrolled_chunk(g, v_first, out);
+    else
+        rolled_chunk(g, v_first, out);
     if (!is_warp(k)) lf_gpu_exchange(g, out);
 }

@@ -8,7 +8,8 @@ static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->
 // ---- within a warp -----------------------------------------------------------------------------------------------------------------
 
 static LLVMValueRef shuffle_word(lf_kernel *k, LLVMValueRef v_word, unsigned mask) {
-    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), v_word, LLVMConstInt(k->l_i32, mask, false), LLVMConstInt(k->l_i32, 31, false)};
+    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), v_word, LLVMConstInt(k->l_i32, mask, false),
+                            LLVMConstInt(k->l_i32, 31, false)};
     return lf_gpu_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 
@@ -26,8 +27,10 @@ static LLVMValueRef shuffle(lf_kernel *k, LLVMValueRef v, unsigned mask) {
         if (bits < 32) v = LLVMBuildTrunc(b, v, l_bits, "");
     } else {
         LLVMValueRef v_low = shuffle_word(k, LLVMBuildTrunc(b, v, k->l_i32, ""), mask);
-        LLVMValueRef v_high = shuffle_word(k, LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, 32), ""), k->l_i32, ""), mask);
-        v = LLVMBuildOr(b, LLVMBuildShl(b, LLVMBuildZExt(b, v_high, k->l_i64, ""), lf_i64_const(k, 32), ""), LLVMBuildZExt(b, v_low, k->l_i64, ""), "");
+        LLVMValueRef v_high =
+            shuffle_word(k, LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, 32), ""), k->l_i32, ""), mask);
+        v = LLVMBuildOr(b, LLVMBuildShl(b, LLVMBuildZExt(b, v_high, k->l_i64, ""), lf_i64_const(k, 32), ""),
+                        LLVMBuildZExt(b, v_low, k->l_i64, ""), "");
     }
     return kind != LLVMIntegerTypeKind ? LLVMBuildBitCast(b, v, l_type, "") : v;
 }
@@ -68,9 +71,10 @@ lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out)
     g->most = most_reductions(k);
     g->slots = slots;
     if (!g->most) return NULL;
-    out->shared_bytes = (buffers * g->most * slots + 1) * LF_GPU_SLOT;  // and one for a flag
+    out->shared_bytes = (buffers * g->most * slots + 1) * LF_GPU_SLOT; // and one for a flag
     if (out->shared_bytes > DEFAULT_SHARED)
-        return lf_error(k->l->allocator, LF_UNSUPPORTED, "kernel %s: %u reductions in one pass need %u bytes of shared memory, %d are possible",
+        return lf_error(k->l->allocator, LF_UNSUPPORTED,
+                        "kernel %s: %u reductions in one pass need %u bytes of shared memory, %d are possible",
                         k->loop->name, g->most, out->shared_bytes, (int)DEFAULT_SHARED);
     g->v_shared = lf_gpu_shared_memory(k, out->shared_bytes);
     return NULL;
@@ -80,8 +84,10 @@ LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction,
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * LF_GPU_SLOT + offset;
-    if (g->v_buffer) v_slot = LLVMBuildAdd(b, v_slot, LLVMBuildMul(b, g->v_buffer, lf_i64_const(k, g->most * g->slots), ""), "");
-    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, LF_GPU_SLOT), ""), lf_i64_const(k, first), "");
+    if (g->v_buffer)
+        v_slot = LLVMBuildAdd(b, v_slot, LLVMBuildMul(b, g->v_buffer, lf_i64_const(k, g->most * g->slots), ""), "");
+    LLVMValueRef v_at =
+        LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, LF_GPU_SLOT), ""), lf_i64_const(k, first), "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), g->v_shared, &v_at, 1, "");
 }
 
@@ -101,7 +107,8 @@ void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p) {
 static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
     lf_kernel *k = g->k;
     lf_partial p = {lf_emit_load(k->e, reduction(g, i)->compute, lf_gpu_shared_slot(g, v_slot, i, 0)), NULL};
-    if (lf_has_position(reduction(g, i))) p.v_position = LLVMBuildLoad2(k->e->builder, k->l_i64, lf_gpu_shared_slot(g, v_slot, i, 16), "");
+    if (lf_has_position(reduction(g, i)))
+        p.v_position = LLVMBuildLoad2(k->e->builder, k->l_i64, lf_gpu_shared_slot(g, v_slot, i, 16), "");
     return p;
 }
 
@@ -125,7 +132,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
         return;
     }
     enum { MOST_SHARE = 4 };
-    unsigned share = (g->slots + LF_GPU_WARP - 1) / LF_GPU_WARP;  // slots are a power of two, at most 128
+    unsigned share = (g->slots + LF_GPU_WARP - 1) / LF_GPU_WARP; // slots are a power of two, at most 128
     LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
     LLVMValueRef v_first = LLVMBuildMul(b, v_lane, lf_i64_const(k, share), "");
     if (!v_count) v_count = lf_i64_const(k, g->slots);
@@ -143,7 +150,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
 
 void lf_gpu_exchange(gpu *g, lf_partial *p) {
     lf_kernel *k = g->k;
-    if (!g->v_buffer) lf_gpu_barrier(k);  // the results of the last exchange have been read
+    if (!g->v_buffer) lf_gpu_barrier(k); // the results of the last exchange have been read
     lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, g->v_thread, lf_i64_const(k, 5), "warp"), p);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, NULL, p);

@@ -20,10 +20,14 @@ static lf_partials stored(gpu *g, unsigned i, LLVMValueRef v_row, LLVMValueRef v
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_scratch = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "scratch");
-    LLVMValueRef v_counters = LLVMBuildAnd(b, LLVMBuildAdd(b, LLVMBuildShl(b, v_rows, lf_i64_const(k, 3), ""), lf_i64_const(k, 255), ""), lf_i64_const(k, -256), "");
-    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"), v_half = lf_i64_const(k, LFUSER_ABI_PARTIAL_BYTES / 2);
+    LLVMValueRef v_counters =
+        LLVMBuildAnd(b, LLVMBuildAdd(b, LLVMBuildShl(b, v_rows, lf_i64_const(k, 3), ""), lf_i64_const(k, 255), ""),
+                     lf_i64_const(k, -256), "");
+    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"),
+                 v_half = lf_i64_const(k, LFUSER_ABI_PARTIAL_BYTES / 2);
     LLVMValueRef v_block = LLVMBuildMul(b, v_cells, lf_i64_const(k, LFUSER_ABI_PARTIAL_BYTES), "");
-    LLVMValueRef v_base = bytes_at(k, v_scratch, LLVMBuildAdd(b, v_counters, LLVMBuildMul(b, v_block, lf_i64_const(k, i), ""), ""));
+    LLVMValueRef v_base =
+        bytes_at(k, v_scratch, LLVMBuildAdd(b, v_counters, LLVMBuildMul(b, v_block, lf_i64_const(k, i), ""), ""));
     LLVMValueRef v_first = LLVMBuildMul(b, v_row, v_chunks, "first");
     lf_partials p = {LLVMBuildGEP2(b, lf_memory_type(k->e, reduction(g, i)->compute), v_base, &v_first, 1, ""), NULL};
     if (lf_has_position(reduction(g, i))) {
@@ -34,7 +38,8 @@ static lf_partials stored(gpu *g, unsigned i, LLVMValueRef v_row, LLVMValueRef v
 }
 
 // The leader has stored the results of `v_done` chunks of a row. True in all threads of the block that comes last of the row.
-static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_flag, LLVMValueRef v_row, LLVMValueRef v_done, LLVMValueRef v_chunks, LLVMValueRef v_leads) {
+static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_flag, LLVMValueRef v_row, LLVMValueRef v_done,
+                                  LLVMValueRef v_chunks, LLVMValueRef v_leads) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_counters = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "counters");
@@ -42,7 +47,8 @@ static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_flag, LLVMValueRef v_ro
     lf_if_begin(k, &leader, v_leads, "arrive");
     LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
     LLVMValueRef v_counter = LLVMBuildGEP2(b, k->l_i64, v_counters, &v_row, 1, "counter");
-    LLVMValueRef v_before = LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, v_done, LLVMAtomicOrderingAcquireRelease, false);
+    LLVMValueRef v_before =
+        LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, v_done, LLVMAtomicOrderingAcquireRelease, false);
     LLVMBuildStore(b, LLVMBuildAdd(b, v_before, v_done, ""), v_flag);
     LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
     lf_if_end(k, &leader);
@@ -62,13 +68,17 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     out->block = g->threads;
     out->rows_a_block = 1;
     LLVMValueRef v_flag = lf_gpu_shared_slot(g, lf_i64_const(k, 0), 0, 0);
-    v_flag = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_flag, (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - LF_GPU_SLOT)}, 1, "flag");
+    v_flag = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_flag,
+                           (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - LF_GPU_SLOT)}, 1, "flag");
     LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0);
     LLVMValueRef v_columns = g->v_columns, v_rows = lf_gpu_total_rows(k), v_chunks = chunks_of(k, v_columns);
     LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, g->v_thread, v_zero, "leads");
-    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"), v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-    LLVMValueRef v_share = LLVMBuildUDiv(b, LLVMBuildAdd(b, v_cells, LLVMBuildSub(b, v_blocks, v_one, ""), ""), v_blocks, "share");
-    LLVMValueRef v_first = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_share, "first"), v_end = LLVMBuildAdd(b, v_first, v_share, "");
+    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"),
+                 v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
+    LLVMValueRef v_share =
+        LLVMBuildUDiv(b, LLVMBuildAdd(b, v_cells, LLVMBuildSub(b, v_blocks, v_one, ""), ""), v_blocks, "share");
+    LLVMValueRef v_first = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_share, "first"),
+                 v_end = LLVMBuildAdd(b, v_first, v_share, "");
     v_end = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_end, v_cells, ""), v_end, v_cells, "end");
     lf_loop_blocks cells;
     LLVMValueRef v_cell = lf_for_begin(k, &cells, v_first, v_end, v_one, "cell");
@@ -79,7 +89,7 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     lf_emit_rows_of_level(k, 0, v_leads);
     lf_partial partial[LF_GPU_REDUCTIONS];
     lf_partials memory[LF_GPU_REDUCTIONS];
-    g->v_buffer = LLVMBuildAnd(b, v_cell, v_one, "buffer");  // in turn, so that one barrier a chunk is enough
+    g->v_buffer = LLVMBuildAnd(b, v_cell, v_one, "buffer"); // in turn, so that one barrier a chunk is enough
     lf_gpu_emit_chunk(k, g, v_chunk, partial);
     g->v_buffer = NULL;
     for (unsigned i = 0; i < g->n; i++) memory[i] = stored(g, i, v_row, v_rows, v_chunks);
@@ -88,7 +98,8 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     for (unsigned i = 0; i < g->n; i++) lf_partials_store(k, reduction(g, i), memory[i], v_chunk, partial[i], false);
     lf_if_end(k, &leader);
     LLVMValueRef v_after = LLVMBuildAdd(b, v_cell, v_one, ""), v_row_end = LLVMBuildAdd(b, v_start, v_chunks, "");
-    LLVMValueRef v_ends = LLVMBuildOr(b, LLVMBuildICmp(b, LLVMIntEQ, v_after, v_end, ""), LLVMBuildICmp(b, LLVMIntEQ, v_after, v_row_end, ""), "ends");
+    LLVMValueRef v_ends = LLVMBuildOr(b, LLVMBuildICmp(b, LLVMIntEQ, v_after, v_end, ""),
+                                      LLVMBuildICmp(b, LLVMIntEQ, v_after, v_row_end, ""), "ends");
     lf_if_begin(k, &ends, v_ends, "ends");
     LLVMValueRef v_from = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, v_start, v_first, ""), v_start, v_first, "from");
     LLVMValueRef v_last = count_arrival(g, v_flag, v_row, LLVMBuildSub(b, v_after, v_from, "done"), v_chunks, v_leads);
@@ -115,17 +126,18 @@ enum { OUTER_WARPS = 16, OUTER_WIDE = 8, OUTER_PAIR = 2, OUTER_LEVELS = 9, OUTER
 
 typedef struct outer {
     gpu g;
-    unsigned warps, steps, levels;         // steps = 1024 / warps = 2 * 2^levels
-    unsigned slot;                         // bytes of a partial result in shared memory
+    unsigned warps, steps, levels; // steps = 1024 / warps = 2 * 2^levels
+    unsigned slot;                 // bytes of a partial result in shared memory
     LLVMValueRef v_warp, v_lane;
-    lf_partials level[OUTER_LEVELS + 1][LF_GPU_REDUCTIONS], x[LF_GPU_REDUCTIONS];   // an element a lane
+    lf_partials level[OUTER_LEVELS + 1][LF_GPU_REDUCTIONS], x[LF_GPU_REDUCTIONS]; // an element a lane
 } outer;
 
 typedef void (*for_lane)(outer *o, const lf_stmt *s, lf_partials a, lf_partials b, LLVMValueRef v_lane);
 
 static void each_lane(outer *o, lf_partials *a, lf_partials *b, for_lane emit) {
     for (unsigned i = 0; i < o->g.n; i++)
-        for (unsigned lane = 0; lane < o->g.k->lanes; lane++) emit(o, reduction(&o->g, i), a[i], b[i], lf_i64_const(o->g.k, lane));
+        for (unsigned lane = 0; lane < o->g.k->lanes; lane++)
+            emit(o, reduction(&o->g, i), a[i], b[i], lf_i64_const(o->g.k, lane));
 }
 
 static void move(outer *o, const lf_stmt *s, lf_partials to, lf_partials from, LLVMValueRef v_lane) {
@@ -155,7 +167,8 @@ static void outer_place(outer *o, LLVMValueRef v_column, bool whole) {
         LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS), "");
         o->g.v_position[c] = v;
         o->g.v_inside[c] = whole ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, o->g.v_columns, "inside");
-        lf_split_index(k, whole ? v : LLVMBuildSelect(b, o->g.v_inside[c], v, v_last, ""), k->cols, lf_column_extent, k->at->v_column);
+        lf_split_index(k, whole ? v : LLVMBuildSelect(b, o->g.v_inside[c], v, v_last, ""), k->cols, lf_column_extent,
+                       k->at->v_column);
     }
     lf_emit_loads(k, NULL, OUTER_PAIR * LF_SPANS, 0);
 }
@@ -226,7 +239,8 @@ static LLVMValueRef outer_cell(outer *o, LLVMValueRef v_warp, unsigned i, unsign
     LLVMBuilderRef b = k->e->builder;
     int64_t first = (int64_t)(i * k->lanes + lane) * o->warps * LF_GPU_WARP * o->slot;
     LLVMValueRef v_cell = LLVMBuildAdd(b, LLVMBuildMul(b, v_warp, lf_i64_const(k, LF_GPU_WARP), ""), o->v_lane, "");
-    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_cell, lf_i64_const(k, o->slot), ""), lf_i64_const(k, first + offset), "");
+    LLVMValueRef v_at =
+        LLVMBuildAdd(b, LLVMBuildMul(b, v_cell, lf_i64_const(k, o->slot), ""), lf_i64_const(k, first + offset), "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), o->g.v_shared, &v_at, 1, "");
 }
 
@@ -234,7 +248,7 @@ static LLVMValueRef outer_cell(outer *o, LLVMValueRef v_warp, unsigned i, unsign
 static void outer_exchange(outer *o, lf_partial *out) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
-    unsigned behind = o->slot / 2;  // where a position lies
+    unsigned behind = o->slot / 2; // where a position lies
     lf_gpu_barrier(k);
     for (unsigned i = 0; i < o->g.n; i++)
         for (unsigned lane = 0; lane < k->lanes; lane++) {
@@ -250,7 +264,8 @@ static void outer_exchange(outer *o, lf_partial *out) {
             for (unsigned w = 0; w < o->warps; w++) {
                 LLVMValueRef v_w = lf_i64_const(k, w);
                 all[w] = (lf_partial){lf_emit_load(k->e, s->compute, outer_cell(o, v_w, i, lane, 0)), NULL};
-                if (lf_has_position(s)) all[w].v_position = LLVMBuildLoad2(b, k->l_i64, outer_cell(o, v_w, i, lane, behind), "");
+                if (lf_has_position(s))
+                    all[w].v_position = LLVMBuildLoad2(b, k->l_i64, outer_cell(o, v_w, i, lane, behind), "");
             }
             out[i * k->lanes + lane] = lf_gpu_fold_pairs(k, s, all, o->warps);
         }
@@ -260,7 +275,8 @@ static void outer_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_pa
     outer *o = context;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_steps = lf_i64_const(k, o->steps);
-    LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), ""), LLVMBuildMul(b, o->v_warp, v_steps, ""), "first");
+    LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), ""),
+                                        LLVMBuildMul(b, o->v_warp, v_steps, ""), "first");
     LLVMValueRef v_left = LLVMBuildSub(b, o->g.v_columns, v_first, "");
     v_left = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_zero, ""), v_zero, v_left, "");
     LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_steps, ""), v_left, v_steps, "");
@@ -324,9 +340,11 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     o->g.v_shared = lf_gpu_shared_memory(k, out->shared_bytes);
     for (unsigned i = 0; i < o->g.n; i++) {
         o->x[i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "x");
-        for (unsigned l = 0; l <= o->levels; l++) o->level[l][i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "level");
+        for (unsigned l = 0; l <= o->levels; l++)
+            o->level[l][i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "level");
     }
-    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_rows = lf_gpu_total_rows(k), v_width = lf_i64_const(k, out->rows_a_block);
+    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_rows = lf_gpu_total_rows(k),
+                 v_width = lf_i64_const(k, out->rows_a_block);
     o->v_lane = LLVMBuildAnd(b, v_tid, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
     o->v_warp = LLVMBuildLShr(b, v_tid, lf_i64_const(k, 5), "warp");
     LLVMValueRef v_block = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_width, "");
@@ -335,7 +353,8 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     lf_loop_blocks tiles;
     LLVMValueRef v_tile = lf_for_begin(k, &tiles, v_block, v_rows, v_step, "tile");
     // Threads past the last row do the last rows' work, so that all meet at the barriers, and write nothing.
-    LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, LLVMBuildMul(b, o->v_lane, v_lanes, ""), ""), v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
+    LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, LLVMBuildMul(b, o->v_lane, v_lanes, ""), ""),
+                 v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
     LLVMValueRef v_row = LLVMBuildSelect(b, v_there, v_mine, LLVMBuildSub(b, v_rows, v_lanes, ""), "row");
     LLVMValueRef v_leads = LLVMBuildAnd(b, v_there, LLVMBuildICmp(b, LLVMIntEQ, o->v_warp, lf_i64_const(k, 0), ""), "leads");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);

@@ -14,17 +14,20 @@ static void resident_pass(gpu *g, lf_partial *result) {
     lf_kernel *k = g->k;
     lf_gpu_unrolled_chunk(g, LLVMBuildMul(k->e->builder, g->v_team, lf_i64_const(k, LF_CHUNK), "first"), result);
     if (!g->n || is_warp(k)) return;
-    lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp"), result);
+    lf_gpu_leave(
+        g, LLVMBuildLShr(k->e->builder, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp"),
+        result);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, NULL, result);
-    g->buffer ^= 1;  // so that one barrier a pass is enough: the other buffer is written before this one is again
+    g->buffer ^= 1; // so that one barrier a pass is enough: the other buffer is written before this one is again
 }
 
 static void rounds_pass(gpu *g, lf_partial *result) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_warps = lf_i64_const(k, g->threads / LF_GPU_WARP);
-    LLVMValueRef v_chunks = LLVMBuildLShr(b, LLVMBuildAdd(b, g->v_columns, lf_i64_const(k, LF_CHUNK - 1), ""), lf_i64_const(k, 13), "chunks");
+    LLVMValueRef v_chunks =
+        LLVMBuildLShr(b, LLVMBuildAdd(b, g->v_columns, lf_i64_const(k, LF_CHUNK - 1), ""), lf_i64_const(k, 13), "chunks");
     lf_loop_blocks rounds;
     LLVMValueRef v_chunk = lf_for_begin(k, &rounds, g->v_team, v_chunks, lf_i64_const(k, g->chunks), "chunk");
     lf_gpu_unrolled_chunk(g, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), "first"), result);
@@ -60,8 +63,10 @@ static void emit_plain_pass(gpu *g) {
 }
 
 static void chunks_pass(gpu *g, lf_partial *result) {
-    if (g->n) lf_stream_chunks(g->k, g->ids, g->n, g->v_columns, lf_gpu_emit_chunk, g, result);
-    else emit_plain_pass(g);
+    if (g->n)
+        lf_stream_chunks(g->k, g->ids, g->n, g->v_columns, lf_gpu_emit_chunk, g, result);
+    else
+        emit_plain_pass(g);
     lf_kernel_forget_columns(g->k);
 }
 
@@ -74,7 +79,11 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     if (k->cls.shape == LFUSER_ABI_OUTER) return lf_gpu_emit_outer(k, out);
     bool warp = is_warp(k);
     unsigned rows_a_block = warp ? SMALL_WARPS : 1;
-    gpu g = {.k = k, .threads = warp ? LF_GPU_WARP : LF_SPAN / k->lanes, .chunks = 1, .spans = warp ? 1 : LF_SPANS, .v_columns = lf_columns(k)};
+    gpu g = {.k = k,
+             .threads = warp ? LF_GPU_WARP : LF_SPAN / k->lanes,
+             .chunks = 1,
+             .spans = warp ? 1 : LF_SPANS,
+             .v_columns = lf_columns(k)};
     emit_pass pass_of = chunks_pass;
     unsigned warps = g.threads / LF_GPU_WARP, buffers = 1;
     if (k->cls.shape == LFUSER_ABI_RESIDENT || k->cls.shape == LFUSER_ABI_ROUNDS) {
@@ -92,14 +101,16 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     }
     if (!warp) LF_TRY(lf_gpu_share(&g, warps, buffers, out));
     if (k->cls.shape == LFUSER_ABI_SPLIT) return lf_gpu_emit_split(&g, out);
-    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_block = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"),
+                 v_block = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     LLVMValueRef v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_rows = lf_gpu_total_rows(k);
     LLVMValueRef v_first = v_block, v_step = v_blocks, v_threads = lf_i64_const(k, g.threads);
     // Powers of two: a shift and a mask.
     g.v_thread = g.chunks * rows_a_block == 1 ? v_tid : LLVMBuildURem(b, v_tid, v_threads, "thread");
     g.v_team = g.chunks == 1 ? lf_i64_const(k, 0) : LLVMBuildUDiv(b, v_tid, v_threads, "team");
     if (warp) {
-        v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_block, lf_i64_const(k, rows_a_block), ""), LLVMBuildUDiv(b, v_tid, v_threads, ""), "");
+        v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_block, lf_i64_const(k, rows_a_block), ""),
+                               LLVMBuildUDiv(b, v_tid, v_threads, ""), "");
         v_step = LLVMBuildMul(b, v_blocks, lf_i64_const(k, rows_a_block), "");
     }
     out->block = g.threads * g.chunks * rows_a_block;
@@ -120,7 +131,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         pass_of(&g, result);
         for (unsigned i = 0; i < g.n; i++) lf_set_reduced(k, ids[i], 0, result[i]);
     }
-    if (buffers == 2) lf_gpu_barrier(k);  // slots have been read before the next row's are written
+    if (buffers == 2) lf_gpu_barrier(k); // slots have been read before the next row's are written
     lf_for_end(k, &rows, LF_HINT_NONE);
     return NULL;
 }

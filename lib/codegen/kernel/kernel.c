@@ -4,7 +4,7 @@
 
 lf_status lf_kernel_emit(lf_llvm *l, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
                          const lf_codegen_options *options, lf_object *out_object) {
-    (void)options;  // fast mode is in l->emit
+    (void)options; // fast mode is in l->emit
     lf_kernel *k = lf_alloc_zero(l->allocator, sizeof *k);
     if (!k) return lf_out_of_memory();
     *k = (lf_kernel){.l = l, .e = &l->emit, .loop = loop, .cls = class_, .gpu = t->kind != LF_TARGET_CPU};

@@ -16,11 +16,11 @@ enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LA
 // are under way together and what a pass computed is at hand in the next; each place is a copy. What belongs to the row is in the
 // first copy and serves all.
 typedef struct lf_copy {
-    LLVMValueRef v_row[LF_MAX_AXES];        // i64 index along each walked row axis
-    LLVMValueRef v_column[LF_MAX_AXES];     // i64 index of lane 0 along each walked column axis
-    lf_register *registers;                 // by statement * LF_MAX_LANES + lane
-    bool *ready;                            // by statement: emitted where the builder stands
-    LLVMValueRef *v_row_base;               // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
+    LLVMValueRef v_row[LF_MAX_AXES];    // i64 index along each walked row axis
+    LLVMValueRef v_column[LF_MAX_AXES]; // i64 index of lane 0 along each walked column axis
+    lf_register *registers;             // by statement * LF_MAX_LANES + lane
+    bool *ready;                        // by statement: emitted where the builder stands
+    LLVMValueRef *v_row_base;           // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
 } lf_copy;
 
 typedef struct lf_kernel {
@@ -30,42 +30,45 @@ typedef struct lf_kernel {
     lfuser_abi_class cls;
     bool gpu;
     LLVMValueRef v_function, v_args;
-    LLVMTypeRef l_i64, l_i32, l_pointer;    // l_pointer: to device memory
-    unsigned lanes;                         // registers a varying statement has: neighbours along the vector axis
-    unsigned vector_axis;                   // the innermost axis; for shape OUTER the last row axis
-    unsigned rows, cols;                    // axes that are walked: the last cls.rows and cls.cols ones
-    LLVMValueRef v_words[512];              // argument words read so far, in the entry block (NULL: not yet); more are read anew
-    bool *varies;                           // by statement: differs between lanes
-    bool *marks[2];                         // by statement: scratch of lf_emit_statement and lf_emit_loads
+    LLVMTypeRef l_i64, l_i32, l_pointer; // l_pointer: to device memory
+    unsigned lanes;                      // registers a varying statement has: neighbours along the vector axis
+    unsigned vector_axis;                // the innermost axis; for shape OUTER the last row axis
+    unsigned rows, cols;                 // axes that are walked: the last cls.rows and cls.cols ones
+    LLVMValueRef v_words[512]; // argument words read so far, in the entry block (NULL: not yet); more are read anew
+    bool *varies;              // by statement: differs between lanes
+    bool *marks[2];            // by statement: scratch of lf_emit_statement and lf_emit_loads
     lf_copy copies[LF_MAX_COPIES];
-    lf_copy *at;                            // the copy that is being emitted
-    bool loads_stay;                        // loads are not marked invariant: LLVM moves such past barriers, to their uses
-    LLVMBasicBlockRef b_entry;              // allocas and argument loads go here
-    LLVMMetadataRef independent;            // CPU: the access group of loads and stores of independent iterations
-    LLVMMetadataRef parallel_group;         // the same while such a loop is emitted, else NULL
+    lf_copy *at;                    // the copy that is being emitted
+    bool loads_stay;                // loads are not marked invariant: LLVM moves such past barriers, to their uses
+    LLVMBasicBlockRef b_entry;      // allocas and argument loads go here
+    LLVMMetadataRef independent;    // CPU: the access group of loads and stores of independent iterations
+    LLVMMetadataRef parallel_group; // the same while such a loop is emitted, else NULL
 } lf_kernel;
 
 // What a reduction combines. ARGMIN and ARGMAX carry the element and its number.
 typedef struct lf_partial {
     lf_register value;
-    LLVMValueRef v_position;                // ARG*: i64, -1 = nothing yet
+    LLVMValueRef v_position; // ARG*: i64, -1 = nothing yet
 } lf_partial;
 
 // body.c
 lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type);
 void lf_kernel_finish(lf_kernel *k);
-LLVMValueRef lf_word(lf_kernel *k, uint32_t word);                       // i64
-LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked_axis);          // i64
+LLVMValueRef lf_word(lf_kernel *k, uint32_t word);              // i64
+LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked_axis); // i64
 LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked_axis);
-LLVMValueRef lf_columns(lf_kernel *k);                                   // product of column extents, i64
+LLVMValueRef lf_columns(lf_kernel *k); // product of column extents, i64
 // Splits a linear number into an index along each of n axes with these extents (innermost last).
-void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned), LLVMValueRef *out);
+void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRef (*extent)(lf_kernel *, unsigned),
+                    LLVMValueRef *out);
 // Merged axes lie at the end of their section of the argument block.
 static inline unsigned lf_row_axis(const lf_kernel *k, unsigned walked) { return k->loop->rows - k->rows + walked; }
-static inline unsigned lf_column_axis(const lf_kernel *k, unsigned walked) { return k->loop->rows + k->loop->cols - k->cols + walked; }
-void lf_kernel_use_copy(lf_kernel *k, unsigned copy);                    // the first one is used unless told otherwise
-void lf_kernel_begin_row(lf_kernel *k);                                  // after v_row: forgets statements, computes row addresses
-void lf_kernel_forget_columns(lf_kernel *k);                             // after v_column changes, in this copy
+static inline unsigned lf_column_axis(const lf_kernel *k, unsigned walked) {
+    return k->loop->rows + k->loop->cols - k->cols + walked;
+}
+void lf_kernel_use_copy(lf_kernel *k, unsigned copy); // the first one is used unless told otherwise
+void lf_kernel_begin_row(lf_kernel *k);               // after v_row: forgets statements, computes row addresses
+void lf_kernel_forget_columns(lf_kernel *k);          // after v_column changes, in this copy
 // Emits what these statements need and have not got yet, in order, and then themselves.
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id);
 // Row statements of a level: values for all, effects only where v_only_if holds (NULL: always). Stand in the row's block.
@@ -88,9 +91,10 @@ LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
 LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
 
 // memory.c
-void lf_set_row_addresses(lf_kernel *k);                                  // of all accesses, columns aside; part of begin_row
-void lf_emit_memory(lf_kernel *k, lf_stmt_id load_or_store, lf_register *registers);   // all lanes; a load fills the statement's registers
-LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store);   // at the current row and column
+void lf_set_row_addresses(lf_kernel *k); // of all accesses, columns aside; part of begin_row
+void lf_emit_memory(lf_kernel *k, lf_stmt_id load_or_store,
+                    lf_register *registers);                            // all lanes; a load fills the statement's registers
+LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store); // at the current row and column
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load);
 
@@ -99,7 +103,8 @@ typedef struct lf_loop_blocks {
     LLVMBasicBlockRef b_head, b_body, b_done;
     LLVMValueRef v_index, v_step;
 } lf_loop_blocks;
-LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step, const char *name);
+LLVMValueRef lf_for_begin(lf_kernel *k, lf_loop_blocks *b, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_step,
+                          const char *name);
 // PARALLEL: iterations are independent. SHORT: that, and not worth more code than one vector loop. ROLLED: one copy of the body.
 typedef enum lf_loop_hint { LF_HINT_NONE, LF_HINT_PARALLEL, LF_HINT_SHORT, LF_HINT_ROLLED } lf_loop_hint;
 void lf_for_end(lf_kernel *k, lf_loop_blocks *b, lf_loop_hint hint);
@@ -114,7 +119,7 @@ void lf_if_end(lf_kernel *k, lf_if_blocks *b);
 bool lf_has_position(const lf_stmt *reduce);
 lf_partial lf_neutral(lf_kernel *k, const lf_stmt *reduce);
 lf_partial lf_combine(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_partial high);
-lf_register lf_reduced(lf_kernel *k, const lf_stmt *reduce, lf_partial p);   // the reduction's result
+lf_register lf_reduced(lf_kernel *k, const lf_stmt *reduce, lf_partial p); // the reduction's result
 lf_partial lf_contribution(lf_kernel *k, const lf_stmt *reduce, unsigned lane, LLVMValueRef v_position);
 lf_partial lf_partial_select(lf_kernel *k, const lf_stmt *reduce, LLVMValueRef v_condition, lf_partial a, lf_partial b);
 // An array of n partials in memory (an alloca, or global memory at v_base).
@@ -123,7 +128,8 @@ typedef struct lf_partials {
 } lf_partials;
 lf_partials lf_partials_alloca(lf_kernel *k, const lf_stmt *reduce, unsigned n, const char *name);
 lf_partial lf_partials_load(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, bool parallel);
-void lf_partials_store(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, lf_partial p, bool parallel);
+void lf_partials_store(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, lf_partial p,
+                       bool parallel);
 // All chunks of a row in the canonical order. `chunk` emits one chunk, given its number, and fills a partial per reduction.
 typedef void (*lf_emit_chunk)(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out);
 void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LLVMValueRef v_columns, lf_emit_chunk chunk,
@@ -131,7 +137,7 @@ void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LL
 
 // random.c
 lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_register start, lf_register step);
-enum { LF_RANDOM_ARGS = 5 };   // lo | mean, hi | std, seed, offset, row-major element number
+enum { LF_RANDOM_ARGS = 5 }; // lo | mean, hi | std, seed, offset, row-major element number
 lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register args[LF_RANDOM_ARGS]);
 // All lanes; only the element number may differ between them.
 bool lf_random_shares(const lf_kernel *k, const lf_stmt *s);
@@ -139,8 +145,8 @@ void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*ar
 
 // whole.c: the threads that share a row.
 typedef struct lf_team {
-    LLVMValueRef v_rank, v_size;            // i64: this thread's number, how many there are
-    LLVMValueRef (*barrier)(lf_kernel *k);  // NULL: a team of one
+    LLVMValueRef v_rank, v_size;           // i64: this thread's number, how many there are
+    LLVMValueRef (*barrier)(lf_kernel *k); // NULL: a team of one
 } lf_team;
 lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass);
 void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row);

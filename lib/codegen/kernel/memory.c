@@ -31,7 +31,8 @@ static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned ax
     return access->strides[axis] ? lf_i64_const(k, 1) : NULL;
 }
 
-static LLVMValueRef step_along(lf_kernel *k, const lf_access *access, LLVMValueRef v_pointer, unsigned axis, LLVMValueRef v_index) {
+static LLVMValueRef step_along(lf_kernel *k, const lf_access *access, LLVMValueRef v_pointer, unsigned axis,
+                               LLVMValueRef v_index) {
     LLVMValueRef v_stride = stride_of(k, access, axis);
     return v_stride ? advance(k, access, v_pointer, scaled(k, v_index, v_stride)) : v_pointer;
 }
@@ -48,23 +49,27 @@ void lf_set_row_addresses(lf_kernel *k) {
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access) {
     if (!k->parallel_group || !v_access) return;
     LLVMContextRef c = k->e->context;
-    LLVMSetMetadata(v_access, LLVMGetMDKindIDInContext(c, "llvm.access.group", 17), LLVMMetadataAsValue(c, k->parallel_group));
+    LLVMSetMetadata(v_access, LLVMGetMDKindIDInContext(c, "llvm.access.group", 17),
+                    LLVMMetadataAsValue(c, k->parallel_group));
 }
 
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load) {
     // Loads of later passes would be moved before the first, and take its registers: measured, a third of layer_norm's speed.
     if (!k->gpu || access->written || k->loads_stay || k->loop->passes > 1) return;
     LLVMContextRef c = k->e->context;
-    LLVMSetMetadata(v_load, LLVMGetMDKindIDInContext(c, "invariant.load", 14), LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
+    LLVMSetMetadata(v_load, LLVMGetMDKindIDInContext(c, "invariant.load", 14),
+                    LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
 }
 
 static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, unsigned lane, bool whole_vector) {
     const lf_access *access = &k->loop->accesses[number];
     LLVMValueRef v = (k->loop->cols ? &k->copies[0] : k->at)->v_row_base[number];
-    for (unsigned c = 0; c < k->cols && !access->row; c++) v = step_along(k, access, v, lf_column_axis(k, c), k->at->v_column[c]);
+    for (unsigned c = 0; c < k->cols && !access->row; c++)
+        v = step_along(k, access, v, lf_column_axis(k, c), k->at->v_column[c]);
     uint32_t term_word = access->word + 1u + k->loop->rows + k->loop->cols;
     for (unsigned t = 0; s->kind == LF_STMT_LOAD && t < access->n_terms; t++)
-        v = advance(k, access, v, LLVMBuildMul(k->e->builder, lf_reg(k, s->args[t], lane).re, lf_word(k, term_word + t), ""));
+        v = advance(k, access, v,
+                    LLVMBuildMul(k->e->builder, lf_reg(k, s->args[t], lane).re, lf_word(k, term_word + t), ""));
     if (lane && !whole_vector && k->vector_axis < LF_MAX_AXES && access->strides[k->vector_axis])
         v = advance(k, access, v, lf_i64_const(k, lane));
     return v;
@@ -215,14 +220,16 @@ static bool is_affine(const lf_kernel *k, lf_stmt_id id) {
 }
 
 static bool is_bound(const lf_kernel *k, const lf_stmt *s) {
-    return s->kind == LF_STMT_SIMPLE && s->compute == LF_I64 && s->code >= LF_OP_LT && s->code <= LF_OP_GE && is_affine(k, s->args[0]) && is_affine(k, s->args[1]);
+    return s->kind == LF_STMT_SIMPLE && s->compute == LF_I64 && s->code >= LF_OP_LT && s->code <= LF_OP_GE &&
+           is_affine(k, s->args[0]) && is_affine(k, s->args[1]);
 }
 
 // True for neighbouring lanes only, as the conditions are that tell the parts of a cat or the inside of a pad.
 static bool is_convex(const lf_kernel *k, lf_stmt_id id) {
     const lf_stmt *s = &k->loop->stmts[id];
     if (!k->varies[id] || is_bound(k, s)) return true;
-    return s->kind == LF_STMT_SIMPLE && s->code == LF_OP_AND && s->dtype == LF_BOOL && is_convex(k, s->args[0]) && is_convex(k, s->args[1]);
+    return s->kind == LF_STMT_SIMPLE && s->code == LF_OP_AND && s->dtype == LF_BOOL && is_convex(k, s->args[0]) &&
+           is_convex(k, s->args[1]);
 }
 
 // False: the convex condition holds in no lane. True: it may hold in some.
@@ -270,13 +277,17 @@ void lf_emit_memory(lf_kernel *k, lf_stmt_id id, lf_register *registers) {
     const lf_stmt *s = &k->loop->stmts[id];
     bool store = s->kind == LF_STMT_STORE;
     if (is_whole_vector(k, s)) {
-        if (store) store_vector(k, s);
-        else take_apart(k, s, s->guard == LF_NO_STMT ? load_vector(k, s) : load_guarded_vector(k, s), registers);
+        if (store)
+            store_vector(k, s);
+        else
+            take_apart(k, s, s->guard == LF_NO_STMT ? load_vector(k, s) : load_guarded_vector(k, s), registers);
         return;
     }
     bool each = k->varies[id] || (k->lanes > 1 && store && k->loop->accesses[s->number].strides[k->vector_axis]);
     for (unsigned lane = 0; lane < (each ? k->lanes : 1u); lane++) {
-        if (store) store_lane(k, s, lane);
-        else registers[lane] = load_lane(k, s, lane);
+        if (store)
+            store_lane(k, s, lane);
+        else
+            registers[lane] = load_lane(k, s, lane);
     }
 }

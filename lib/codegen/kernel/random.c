@@ -12,7 +12,8 @@ static lf_register fma_once(lf_kernel *k, lf_dtype d, LLVMValueRef v_a, LLVMValu
     // error of the fma: product and its own error, then two-sum of product and c
     LLVMValueRef v_product = LLVMBuildFMul(b, v_a, v_b, ""), v_low = l_fma(k->e, v_a, v_b, LLVMBuildFNeg(b, v_product, ""));
     LLVMValueRef v_rest = LLVMBuildFSub(b, v_sum, v_product, "");
-    LLVMValueRef v_error = LLVMBuildFAdd(b, LLVMBuildFSub(b, v_product, LLVMBuildFSub(b, v_sum, v_rest, ""), ""), LLVMBuildFSub(b, v_c, v_rest, ""), "");
+    LLVMValueRef v_error = LLVMBuildFAdd(b, LLVMBuildFSub(b, v_product, LLVMBuildFSub(b, v_sum, v_rest, ""), ""),
+                                         LLVMBuildFSub(b, v_c, v_rest, ""), "");
     v_error = LLVMBuildFAdd(b, v_error, v_low, "");
     LLVMValueRef v_odd = lf_emit_odd_double(k->e, v_sum, v_error);
     if (d == LF_F32) return (lf_register){LLVMBuildFPTrunc(b, v_odd, LLVMFloatTypeInContext(k->e->context), ""), NULL};
@@ -29,8 +30,8 @@ lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_regis
 // What the elements of one draw have in common.
 typedef struct draw {
     const lf_stmt *s;
-    LLVMValueRef v_seed, v_a, v_b;   // a, b: lo and hi, or mean and std, in the computing dtype
-    lf_dtype unit;                   // dtype whose unit is drawn: F16, BF16, F32 or F64
+    LLVMValueRef v_seed, v_a, v_b; // a, b: lo and hi, or mean and std, in the computing dtype
+    lf_dtype unit;                 // dtype whose unit is drawn: F16, BF16, F32 or F64
 } draw;
 
 static bool is_wide(const draw *r) { return r->unit == LF_F64; }
@@ -49,13 +50,14 @@ static LLVMValueRef unit_of(lf_kernel *k, const draw *r, LLVMValueRef v_word, LL
     if (is_wide(r)) {
         LLVMValueRef v_high = LLVMBuildZExt(b, v_word, k->l_i64, ""), v_low = LLVMBuildZExt(b, v_low_word, k->l_i64, "");
         LLVMValueRef v_both = LLVMBuildOr(b, LLVMBuildShl(b, v_high, lf_i64_const(k, 32), ""), v_low, "");
-        LLVMValueRef v = LLVMBuildUIToFP(b, LLVMBuildLShr(b, v_both, lf_i64_const(k, 11), ""), LLVMDoubleTypeInContext(k->e->context), "");
+        LLVMValueRef v = LLVMBuildUIToFP(b, LLVMBuildLShr(b, v_both, lf_i64_const(k, 11), ""),
+                                         LLVMDoubleTypeInContext(k->e->context), "");
         return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), 0x1p-53), "u");
     }
     unsigned drop = r->unit == LF_F16 ? 21 : r->unit == LF_BF16 ? 24 : 8;
     double scale = r->unit == LF_F16 ? 0x1p-11 : r->unit == LF_BF16 ? 0x1p-8 : 0x1p-24;
     LLVMValueRef v = LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, drop, false), "");
-    v = LLVMBuildSIToFP(b, v, LLVMFloatTypeInContext(k->e->context), "");  // below 2^31
+    v = LLVMBuildSIToFP(b, v, LLVMFloatTypeInContext(k->e->context), ""); // below 2^31
     return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), scale), "u");
 }
 
@@ -70,9 +72,12 @@ static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
     LLVMTypeRef l_bool = LLVMInt1TypeInContext(k->e->context);
     LLVMValueRef words[4], v_bit0 = LLVMBuildTrunc(b, v_element, l_bool, "");
     block_of(k, r, v_element, words);
-    if (is_wide(r)) return unit_of(k, r, l_select(k->e, v_bit0, words[2], words[0]), l_select(k->e, v_bit0, words[3], words[1]));
+    if (is_wide(r))
+        return unit_of(k, r, l_select(k->e, v_bit0, words[2], words[0]), l_select(k->e, v_bit0, words[3], words[1]));
     LLVMValueRef v_bit1 = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_element, lf_i64_const(k, 1), ""), l_bool, "");
-    return unit_of(k, r, l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0])), NULL);
+    return unit_of(
+        k, r, l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0])),
+        NULL);
 }
 
 // ---- distributions ---------------------------------------------------------------------------------------------------------------
@@ -98,8 +103,10 @@ static polar polar_of(lf_kernel *k, const draw *r, LLVMValueRef v_u1, LLVMValueR
     lf_dtype d = r->unit;
     LLVMTypeRef l_real = LLVMTypeOf(v_u1);
     v_u1 = LLVMBuildFAdd(b, v_u1, LLVMConstReal(l_real, d == LF_F64 ? 0x1p-53 : 0x1p-24), "");
-    polar p = {.v_radius = math(k, LF_OP_SQRT, d, LLVMBuildFMul(b, LLVMConstReal(l_real, -2), math(k, LF_OP_LOG, d, v_u1), ""))};
-    p.v_angle = LLVMBuildFMul(b, LLVMConstReal(l_real, d == LF_F64 ? 6.28318530717958647692 : (double)6.28318530717958647692f), v_u2, "");
+    polar p = {.v_radius =
+                   math(k, LF_OP_SQRT, d, LLVMBuildFMul(b, LLVMConstReal(l_real, -2), math(k, LF_OP_LOG, d, v_u1), ""))};
+    p.v_angle = LLVMBuildFMul(
+        b, LLVMConstReal(l_real, d == LF_F64 ? 6.28318530717958647692 : (double)6.28318530717958647692f), v_u2, "");
     return p;
 }
 
@@ -112,10 +119,12 @@ static lf_register normal(lf_kernel *k, const draw *r, LLVMValueRef v_radius, LL
 static lf_register any_element(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
     LLVMBuilderRef b = k->e->builder;
     if (r->s->code == LF_OP_UNIFORM) return uniform(k, r, unit(k, r, v_element));
-    LLVMValueRef v_u1 = unit(k, r, LLVMBuildAnd(b, v_element, lf_i64_const(k, -2), "")), v_u2 = unit(k, r, LLVMBuildOr(b, v_element, lf_i64_const(k, 1), ""));
+    LLVMValueRef v_u1 = unit(k, r, LLVMBuildAnd(b, v_element, lf_i64_const(k, -2), "")),
+                 v_u2 = unit(k, r, LLVMBuildOr(b, v_element, lf_i64_const(k, 1), ""));
     polar p = polar_of(k, r, v_u1, v_u2);
     LLVMValueRef v_odd = LLVMBuildTrunc(b, v_element, LLVMInt1TypeInContext(k->e->context), "");
-    return normal(k, r, p.v_radius, l_select(k->e, v_odd, math(k, LF_OP_SIN, r->unit, p.v_angle), math(k, LF_OP_COS, r->unit, p.v_angle)));
+    return normal(k, r, p.v_radius,
+                  l_select(k->e, v_odd, math(k, LF_OP_SIN, r->unit, p.v_angle), math(k, LF_OP_COS, r->unit, p.v_angle)));
 }
 
 // All elements of a block, of which v_element is the first.
@@ -136,8 +145,11 @@ static void block_elements_of(lf_kernel *k, const draw *r, LLVMValueRef v_elemen
 
 static draw draw_of(lf_kernel *k, const lf_stmt *s, const lf_register args[LF_RANDOM_ARGS]) {
     lf_dtype d = s->dtype, compute = lf_dtype_compute(d);
-    return (draw){.s = s, .v_seed = args[2].re, .unit = s->code == LF_OP_UNIFORM ? d : compute,
-                  .v_a = lf_emit_cast(k->e, d, compute, args[0]).re, .v_b = lf_emit_cast(k->e, d, compute, args[1]).re};
+    return (draw){.s = s,
+                  .v_seed = args[2].re,
+                  .unit = s->code == LF_OP_UNIFORM ? d : compute,
+                  .v_a = lf_emit_cast(k->e, d, compute, args[0]).re,
+                  .v_b = lf_emit_cast(k->e, d, compute, args[1]).re};
 }
 
 static LLVMValueRef element_of(lf_kernel *k, const lf_register args[LF_RANDOM_ARGS]) {
@@ -154,20 +166,26 @@ void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*ar
     LLVMBuilderRef b = k->e->builder;
     draw r = draw_of(k, s, args[0]);
     unsigned block = block_elements(&r);
-    LLVMTypeRef l_value = lf_register_type(k->e, s->dtype), l_numbers = LLVMArrayType2(k->l_i64, k->lanes), l_values = LLVMArrayType2(l_value, k->lanes);
-    LLVMValueRef v_first = element_of(k, args[0]), v_numbers = lf_alloca(k, l_numbers, "elements"), v_values = lf_alloca(k, l_values, "drawn");
-    LLVMValueRef v_aligned = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, v_first, lf_i64_const(k, block - 1), ""), lf_i64_const(k, 0), "");
+    LLVMTypeRef l_value = lf_register_type(k->e, s->dtype), l_numbers = LLVMArrayType2(k->l_i64, k->lanes),
+                l_values = LLVMArrayType2(l_value, k->lanes);
+    LLVMValueRef v_first = element_of(k, args[0]), v_numbers = lf_alloca(k, l_numbers, "elements"),
+                 v_values = lf_alloca(k, l_values, "drawn");
+    LLVMValueRef v_aligned =
+        LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, v_first, lf_i64_const(k, block - 1), ""), lf_i64_const(k, 0), "");
     LLVMValueRef v_elements[LF_MAX_LANES];
     for (unsigned lane = 0; lane < k->lanes; lane++) {
         v_elements[lane] = element_of(k, args[lane]);
-        LLVMValueRef v_next = LLVMBuildICmp(b, LLVMIntEQ, v_elements[lane], LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), "");
+        LLVMValueRef v_next =
+            LLVMBuildICmp(b, LLVMIntEQ, v_elements[lane], LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), "");
         v_aligned = LLVMBuildAnd(b, v_aligned, v_next, "aligned");
     }
-    LLVMBasicBlockRef b_whole = lf_block(k, "whole_blocks"), b_apart = lf_block(k, "apart"), b_done = lf_block(k, "drawn"), from[2];
+    LLVMBasicBlockRef b_whole = lf_block(k, "whole_blocks"), b_apart = lf_block(k, "apart"), b_done = lf_block(k, "drawn"),
+                      from[2];
     LLVMBuildCondBr(b, v_aligned, b_whole, b_apart);
     LLVMPositionBuilderAtEnd(b, b_whole);
     lf_register whole[LF_MAX_LANES];
-    for (unsigned lane = 0; lane < k->lanes; lane += block) block_elements_of(k, &r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
+    for (unsigned lane = 0; lane < k->lanes; lane += block)
+        block_elements_of(k, &r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
     from[0] = LLVMGetInsertBlock(b);
     LLVMBuildBr(b, b_done);
     LLVMPositionBuilderAtEnd(b, b_apart);
@@ -177,7 +195,8 @@ void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*ar
     }
     lf_loop_blocks loop;
     LLVMValueRef v_at = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, k->lanes), lf_i64_const(k, 1), "lane");
-    LLVMValueRef v_number = LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_at, 1, ""), "number");
+    LLVMValueRef v_number =
+        LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_at, 1, ""), "number");
     LLVMBuildStore(b, any_element(k, &r, v_number).re, LLVMBuildInBoundsGEP2(b, l_value, v_values, &v_at, 1, ""));
     lf_for_end(k, &loop, LF_HINT_ROLLED);
     LLVMValueRef apart[LF_MAX_LANES];
@@ -194,6 +213,4 @@ void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*ar
     }
 }
 
-bool lf_random_shares(const lf_kernel *k, const lf_stmt *s) {
-    return k->lanes % (s->dtype == LF_F64 ? 2 : 4) == 0;
-}
+bool lf_random_shares(const lf_kernel *k, const lf_stmt *s) { return k->lanes % (s->dtype == LF_F64 ? 2 : 4) == 0; }

@@ -5,7 +5,9 @@
 static bool is_arg(const lf_stmt *reduce) { return reduce->code == LF_OP_ARGMIN || reduce->code == LF_OP_ARGMAX; }
 
 // Complex products carry one too, to tell whether there is anything yet: 1 + 0i is not neutral beside infinities and zeros' signs.
-bool lf_has_position(const lf_stmt *reduce) { return is_arg(reduce) || (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute)); }
+bool lf_has_position(const lf_stmt *reduce) {
+    return is_arg(reduce) || (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute));
+}
 
 static bool is_least(const lf_stmt *reduce) { return reduce->code == LF_OP_RMIN || reduce->code == LF_OP_ARGMIN; }
 
@@ -19,19 +21,26 @@ static lf_scalar neutral_element(const lf_stmt *reduce) {
         if (part == LF_F64) s.c128[0] = -0.0, s.c128[1] = d == LF_C128 ? -0.0 : 0;
         return s;
     case LF_OP_PROD:
-        if (part == LF_F32) s.f32 = 1;
-        else if (part == LF_F64) s.f64 = 1;
-        else s.i64 = 1;
+        if (part == LF_F32)
+            s.f32 = 1;
+        else if (part == LF_F64)
+            s.f64 = 1;
+        else
+            s.i64 = 1;
         return s;
     case LF_OP_ANY: return s;
     case LF_OP_ALL: s.b = true; return s;
     default: break;
     }
     double far = is_least(reduce) ? INFINITY : -INFINITY;
-    if (d == LF_F64) s.f64 = far;
-    else if (d == LF_F32) s.f32 = (float)far;
-    else if (lf_is_half(d)) s.u16 = lf_f32_to_half(d, (float)far);
-    else if (d == LF_BOOL) s.b = is_least(reduce);
+    if (d == LF_F64)
+        s.f64 = far;
+    else if (d == LF_F32)
+        s.f32 = (float)far;
+    else if (lf_is_half(d))
+        s.u16 = lf_f32_to_half(d, (float)far);
+    else if (d == LF_BOOL)
+        s.b = is_least(reduce);
     else {
         unsigned bits = lf_dtype_bytes(d) * 8;
         uint64_t most = lf_is_unsigned(d) ? UINT64_MAX >> (64 - bits) : UINT64_MAX >> (65 - bits);
@@ -67,7 +76,8 @@ static lf_partial combine_positions(lf_kernel *k, const lf_stmt *reduce, lf_part
     if (lf_is_float(d)) {
         LLVMValueRef v_nan_a = lf_emit_simple(k->e, LF_OP_ISNAN, d, a.value, none).re;
         LLVMValueRef v_nan_b = lf_emit_simple(k->e, LF_OP_ISNAN, d, b.value, none).re;
-        v_better = LLVMBuildOr(builder, v_better, LLVMBuildAnd(builder, v_nan_b, LLVMBuildNot(builder, v_nan_a, ""), ""), "");
+        v_better =
+            LLVMBuildOr(builder, v_better, LLVMBuildAnd(builder, v_nan_b, LLVMBuildNot(builder, v_nan_a, ""), ""), "");
         v_level = LLVMBuildOr(builder, v_level, LLVMBuildAnd(builder, v_nan_a, v_nan_b, ""), "");
     }
     LLVMValueRef v_earlier = LLVMBuildICmp(builder, LLVMIntSLT, b.v_position, a.v_position, "");
@@ -84,7 +94,8 @@ static lf_partial combine_present(lf_kernel *k, const lf_stmt *reduce, lf_partia
     LLVMValueRef v_high = LLVMBuildICmp(b, LLVMIntSGE, high.v_position, v_zero, "");
     lf_register both = lf_emit_simple(k->e, LF_OP_MUL, reduce->compute, low.value, high.value);
     lf_register single = pick(k, v_low, low.value, high.value);
-    return (lf_partial){pick(k, LLVMBuildAnd(b, v_low, v_high, ""), both, single), LLVMBuildSelect(b, v_low, low.v_position, high.v_position, "")};
+    return (lf_partial){pick(k, LLVMBuildAnd(b, v_low, v_high, ""), both, single),
+                        LLVMBuildSelect(b, v_low, low.v_position, high.v_position, "")};
 }
 
 lf_partial lf_combine(lf_kernel *k, const lf_stmt *reduce, lf_partial low, lf_partial high) {
@@ -126,7 +137,8 @@ lf_partials lf_partials_alloca(lf_kernel *k, const lf_stmt *reduce, unsigned n, 
 }
 
 static void mark(lf_kernel *k, LLVMValueRef v_before, LLVMBasicBlockRef b) {
-    for (LLVMValueRef v = v_before ? LLVMGetNextInstruction(v_before) : LLVMGetFirstInstruction(b); v; v = LLVMGetNextInstruction(v))
+    for (LLVMValueRef v = v_before ? LLVMGetNextInstruction(v_before) : LLVMGetFirstInstruction(b); v;
+         v = LLVMGetNextInstruction(v))
         if (LLVMIsALoadInst(v) || LLVMIsAStoreInst(v)) lf_mark_parallel(k, v);
 }
 
@@ -137,18 +149,21 @@ lf_partial lf_partials_load(lf_kernel *k, const lf_stmt *reduce, lf_partials arr
     LLVMValueRef v = LLVMBuildInBoundsGEP2(b, lf_memory_type(k->e, reduce->compute), array.v_values, &v_index, 1, "");
     lf_partial p = {lf_emit_load(k->e, reduce->compute, v), NULL};
     if (array.v_positions)
-        p.v_position = LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, array.v_positions, &v_index, 1, ""), "");
+        p.v_position =
+            LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, array.v_positions, &v_index, 1, ""), "");
     if (parallel) mark(k, v_last, b_here);
     return p;
 }
 
-void lf_partials_store(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, lf_partial p, bool parallel) {
+void lf_partials_store(lf_kernel *k, const lf_stmt *reduce, lf_partials array, LLVMValueRef v_index, lf_partial p,
+                       bool parallel) {
     LLVMBuilderRef b = k->e->builder;
     LLVMBasicBlockRef b_here = LLVMGetInsertBlock(b);
     LLVMValueRef v_last = LLVMGetLastInstruction(b_here);
     LLVMValueRef v = LLVMBuildInBoundsGEP2(b, lf_memory_type(k->e, reduce->compute), array.v_values, &v_index, 1, "");
     lf_emit_store(k->e, reduce->compute, p.value, v);
-    if (array.v_positions) LLVMBuildStore(b, p.v_position, LLVMBuildInBoundsGEP2(b, k->l_i64, array.v_positions, &v_index, 1, ""));
+    if (array.v_positions)
+        LLVMBuildStore(b, p.v_position, LLVMBuildInBoundsGEP2(b, k->l_i64, array.v_positions, &v_index, 1, ""));
     if (parallel) mark(k, v_last, b_here);
 }
 
@@ -161,18 +176,18 @@ enum { LEVELS = 13, GROUP = 8192, MAX_REDUCTIONS = 64 };
 
 typedef struct counter {
     lf_partials partials[MAX_REDUCTIONS];
-    LLVMValueRef v_count;                  // alloca: how many were pushed
+    LLVMValueRef v_count; // alloca: how many were pushed
 } counter;
 
 typedef struct stream {
     const lf_stmt_id *reductions;
     unsigned n;
-    counter counters[2];                   // groups of chunks, chunks
-    lf_partials result[MAX_REDUCTIONS];    // one element each
+    counter counters[2];                // groups of chunks, chunks
+    lf_partials result[MAX_REDUCTIONS]; // one element each
     lf_emit_chunk chunk;
     void *context;
     LLVMValueRef v_columns;
-    LLVMValueRef v_single;                 // the row is one chunk: leave the loops with its result
+    LLVMValueRef v_single; // the row is one chunk: leave the loops with its result
     LLVMBasicBlockRef b_done;
 } stream;
 
@@ -186,7 +201,8 @@ static void counter_push(lf_kernel *k, const stream *s, counter *c, const lf_par
     LLVMValueRef v_count = LLVMBuildLoad2(b, k->l_i64, c->v_count, "count");
     LLVMBuildStore(b, LLVMBuildAdd(b, v_count, v_one, ""), c->v_count);
     // while (count & 1) value = partial[level] + value
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"), b_done = lf_block(k, "push");
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"),
+                      b_done = lf_block(k, "push");
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_head);
     LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_level = LLVMBuildPhi(b, k->l_i64, "level");
@@ -207,14 +223,16 @@ static void counter_push(lf_kernel *k, const stream *s, counter *c, const lf_par
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_done);
     for (unsigned i = 0; i < s->n; i++)
-        lf_partials_store(k, reduction(k, s, i), c->partials[i], v_level, lf_partials_load(k, reduction(k, s, i), from[i], v_zero, false), false);
+        lf_partials_store(k, reduction(k, s, i), c->partials[i], v_level,
+                          lf_partials_load(k, reduction(k, s, i), from[i], v_zero, false), false);
 }
 
 // What is left in the counter, lower levels (later elements) on the right.
 static void counter_finish(lf_kernel *k, const stream *s, counter *c, const lf_partials *to) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
-    for (unsigned i = 0; i < s->n; i++) lf_partials_store(k, reduction(k, s, i), to[i], v_zero, lf_neutral(k, reduction(k, s, i)), false);
+    for (unsigned i = 0; i < s->n; i++)
+        lf_partials_store(k, reduction(k, s, i), to[i], v_zero, lf_neutral(k, reduction(k, s, i)), false);
     LLVMValueRef v_count = LLVMBuildLoad2(b, k->l_i64, c->v_count, "count");
     lf_loop_blocks levels;
     LLVMValueRef v_level = lf_for_begin(k, &levels, v_zero, lf_i64_const(k, LEVELS + 1), v_one, "level");
@@ -242,8 +260,10 @@ static void each_member(lf_kernel *k, stream *s, unsigned level, LLVMValueRef v_
     LLVMValueRef v_step = lf_for_begin(k, &highs, v_zero, lf_i64_const(k, 8), v_one, "high");
     // step's bits 0, 1, 2 are bits 12, 11, 10 of the member's number
     LLVMValueRef v_high = LLVMBuildShl(b, LLVMBuildAnd(b, v_step, v_one, ""), lf_i64_const(k, 12), "");
-    v_high = LLVMBuildOr(b, v_high, LLVMBuildShl(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 2), ""), lf_i64_const(k, 10), ""), "");
-    v_high = LLVMBuildOr(b, v_high, LLVMBuildShl(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 4), ""), lf_i64_const(k, 8), ""), "");
+    v_high = LLVMBuildOr(b, v_high,
+                         LLVMBuildShl(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 2), ""), lf_i64_const(k, 10), ""), "");
+    v_high =
+        LLVMBuildOr(b, v_high, LLVMBuildShl(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 4), ""), lf_i64_const(k, 8), ""), "");
     LLVMValueRef v_member = LLVMBuildAdd(b, v_low, v_high, "member");
     for (unsigned i = 0; i < s->n; i++)
         lf_partials_store(k, reduction(k, s, i), s->result[i], v_zero, lf_neutral(k, reduction(k, s, i)), false);
@@ -275,7 +295,8 @@ static LLVMValueRef groups_of(lf_kernel *k, LLVMValueRef v_count) {
 static void one_group(lf_kernel *k, stream *s, LLVMValueRef v_group) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_chunks = groups_of(k, s->v_columns);
-    LLVMValueRef v_first = LLVMBuildShl(b, v_group, lf_i64_const(k, 13), "first"), v_rest = LLVMBuildSub(b, v_chunks, v_first, "");
+    LLVMValueRef v_first = LLVMBuildShl(b, v_group, lf_i64_const(k, 13), "first"),
+                 v_rest = LLVMBuildSub(b, v_chunks, v_first, "");
     LLVMValueRef v_most = lf_i64_const(k, GROUP);
     LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_rest, v_most, ""), v_rest, v_most, "chunks");
     each_member(k, s, 1, v_first, v_count, one_chunk);
@@ -297,5 +318,6 @@ void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LL
     each_member(k, &s, 0, lf_i64_const(k, 0), groups_of(k, groups_of(k, v_columns)), one_group);
     LLVMBuildBr(b, s.b_done);
     LLVMPositionBuilderAtEnd(b, s.b_done);
-    for (unsigned i = 0; i < n; i++) out[i] = lf_partials_load(k, reduction(k, &s, i), s.result[i], lf_i64_const(k, 0), false);
+    for (unsigned i = 0; i < n; i++)
+        out[i] = lf_partials_load(k, reduction(k, &s, i), s.result[i], lf_i64_const(k, 0), false);
 }

@@ -7,7 +7,9 @@ static void at_column(lf_kernel *k, LLVMValueRef v_column) {
     lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
 }
 
-static LLVMValueRef compare(lf_kernel *k, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(k->e->builder, p, a, b, ""); }
+static LLVMValueRef compare(lf_kernel *k, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildICmp(k->e->builder, p, a, b, "");
+}
 
 static LLVMValueRef least(lf_kernel *k, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildSelect(k->e->builder, compare(k, LLVMIntSLT, a, b), a, b, "");
@@ -34,7 +36,9 @@ static LLVMTypeRef extra_type(lf_kernel *k, const lf_stmt *s) {
     return s->code == LF_OP_LOGCUMSUMEXP ? lf_register_type(k->e, s->dtype) : k->l_i64;
 }
 
-static lf_register one(lf_kernel *k, lf_opcode code, lf_dtype d, lf_register a, lf_register b) { return lf_emit_simple(k->e, code, d, a, b); }
+static lf_register one(lf_kernel *k, lf_opcode code, lf_dtype d, lf_register a, lf_register b) {
+    return lf_emit_simple(k->e, code, d, a, b);
+}
 
 // m = max(m, x); s = (m unchanged ? s : s * exp(before - m)) + exp(x - m); result m + log(s); an infinite or NaN m is the result.
 static lf_register log_sum(lf_kernel *k, const lf_stmt *s, const carry *c, lf_register x) {
@@ -54,7 +58,8 @@ static lf_register log_sum(lf_kernel *k, const lf_stmt *s, const carry *c, lf_re
 }
 
 // The last of equal elements counts; a NaN stays the extreme, and the last NaN counts.
-static lf_register extreme(lf_kernel *k, const lf_stmt *s, const carry *c, lf_register x, LLVMValueRef v_column, LLVMValueRef v_first) {
+static lf_register extreme(lf_kernel *k, const lf_stmt *s, const carry *c, lf_register x, LLVMValueRef v_column,
+                           LLVMValueRef v_first) {
     LLVMBuilderRef b = k->e->builder;
     lf_dtype d = s->dtype;
     lf_register none = {NULL, NULL}, old = lf_emit_load(k->e, d, c->v_value);
@@ -133,7 +138,8 @@ static LLVMValueRef precedes(lf_kernel *k, lf_register a, lf_register b) {
     lf_register none = {NULL, NULL}, low = k->loop->descending ? b : a, high = k->loop->descending ? a : b;
     LLVMValueRef v = lf_emit_simple(k->e, LF_OP_LT, d, low, high).re;
     if (!lf_is_float(d)) return v;
-    LLVMValueRef v_low = lf_emit_simple(k->e, LF_OP_ISNAN, d, low, none).re, v_high = lf_emit_simple(k->e, LF_OP_ISNAN, d, high, none).re;
+    LLVMValueRef v_low = lf_emit_simple(k->e, LF_OP_ISNAN, d, low, none).re,
+                 v_high = lf_emit_simple(k->e, LF_OP_ISNAN, d, high, none).re;
     return LLVMBuildOr(builder, v, LLVMBuildAnd(builder, v_high, LLVMBuildNot(builder, v_low, ""), ""), "");
 }
 
@@ -147,9 +153,11 @@ static LLVMValueRef position_at(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef
 
 // How many elements of the sorted run [low, high) of `array` stand before key: strictly (a left run's view of the right one), or
 // not after it (the right run's view of the left one), so that equal elements keep their order.
-static LLVMValueRef count_before(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef v_low, LLVMValueRef v_high, lf_register key, LLVMValueRef v_strictly) {
+static LLVMValueRef count_before(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef v_low, LLVMValueRef v_high,
+                                 lf_register key, LLVMValueRef v_strictly) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "search"), b_body = lf_block(k, "probe"), b_done = lf_block(k, "found");
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "search"), b_body = lf_block(k, "probe"),
+                      b_done = lf_block(k, "found");
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_head);
     LLVMValueRef v_from = LLVMBuildPhi(b, k->l_i64, "from"), v_to = LLVMBuildPhi(b, k->l_i64, "to");
@@ -172,13 +180,16 @@ static LLVMValueRef count_before(lf_kernel *k, LLVMValueRef v_array, LLVMValueRe
 }
 
 // Element i of runs of length w goes to its place in the merged run of length 2w.
-static void merge_one(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_i, LLVMValueRef v_width, LLVMValueRef v_n) {
+static void merge_one(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, LLVMValueRef v_i, LLVMValueRef v_width,
+                      LLVMValueRef v_n) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_double = LLVMBuildShl(b, v_width, lf_i64_const(k, 1), "");
-    LLVMValueRef v_base = LLVMBuildAnd(b, v_i, LLVMBuildNeg(b, v_double, ""), "base");  // widths are powers of two
-    LLVMValueRef v_middle = least(k, LLVMBuildAdd(b, v_base, v_width, ""), v_n), v_end = least(k, LLVMBuildAdd(b, v_base, v_double, ""), v_n);
+    LLVMValueRef v_base = LLVMBuildAnd(b, v_i, LLVMBuildNeg(b, v_double, ""), "base"); // widths are powers of two
+    LLVMValueRef v_middle = least(k, LLVMBuildAdd(b, v_base, v_width, ""), v_n),
+                 v_end = least(k, LLVMBuildAdd(b, v_base, v_double, ""), v_n);
     LLVMValueRef v_is_left = compare(k, LLVMIntSLT, v_i, v_middle);
-    LLVMValueRef v_low = LLVMBuildSelect(b, v_is_left, v_middle, v_base, ""), v_high = LLVMBuildSelect(b, v_is_left, v_end, v_middle, "");
+    LLVMValueRef v_low = LLVMBuildSelect(b, v_is_left, v_middle, v_base, ""),
+                 v_high = LLVMBuildSelect(b, v_is_left, v_end, v_middle, "");
     LLVMValueRef v_position = position_at(k, v_from, v_i);
     lf_register key = key_at(k, v_position);
     LLVMValueRef v_before = count_before(k, v_from, v_low, v_high, key, v_is_left);
@@ -192,7 +203,8 @@ static void store_sorted(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef v_rank
     lf_register key = key_at(k, v_position);
     at_column(k, v_rank);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-        if (k->loop->stmts[i].kind == LF_STMT_SORTED) set_register(k, i, k->loop->stmts[i].number ? (lf_register){v_position, NULL} : key);
+        if (k->loop->stmts[i].kind == LF_STMT_SORTED)
+            set_register(k, i, k->loop->stmts[i].number ? (lf_register){v_position, NULL} : key);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
         if (k->loop->stmts[i].kind == LF_STMT_STORE) lf_emit_statement(k, i);
 }
@@ -206,17 +218,20 @@ void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row) {
     LLVMValueRef v_n = lf_columns(k), v_one = lf_i64_const(k, 1);
     lf_emit_rows_of_level(k, 0, NULL);
     LLVMValueRef v_scratch = LLVMBuildIntToPtr(b, lf_word(k, k->loop->workspace_word), k->l_pointer, "scratch");
-    LLVMValueRef v_first = element(k, v_scratch, LLVMBuildMul(b, v_row, LLVMBuildShl(b, v_n, v_one, ""), "")), v_second = element(k, v_first, v_n);
+    LLVMValueRef v_first = element(k, v_scratch, LLVMBuildMul(b, v_row, LLVMBuildShl(b, v_n, v_one, ""), "")),
+                 v_second = element(k, v_first, v_n);
     lf_loop_blocks all;
     LLVMValueRef v_i = lf_for_begin(k, &all, team->v_rank, v_n, team->v_size, "start");
     LLVMBuildStore(b, v_i, element(k, v_first, v_i));
     lf_for_end(k, &all, LF_HINT_NONE);
     team_barrier(k, team);
     // for (width = 1; width < n; width *= 2) merge from one array into the other
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "widths"), b_body = lf_block(k, "merge"), b_done = lf_block(k, "sorted");
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "widths"), b_body = lf_block(k, "merge"),
+                      b_done = lf_block(k, "sorted");
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_width = LLVMBuildPhi(b, k->l_i64, "width"), v_from = LLVMBuildPhi(b, k->l_pointer, "from"), v_to = LLVMBuildPhi(b, k->l_pointer, "to");
+    LLVMValueRef v_width = LLVMBuildPhi(b, k->l_i64, "width"), v_from = LLVMBuildPhi(b, k->l_pointer, "from"),
+                 v_to = LLVMBuildPhi(b, k->l_pointer, "to");
     LLVMAddIncoming(v_width, &v_one, &b_before, 1);
     LLVMAddIncoming(v_from, &v_first, &b_before, 1);
     LLVMAddIncoming(v_to, &v_second, &b_before, 1);
@@ -241,7 +256,10 @@ void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row) {
 // ---- scatter -----------------------------------------------------------------------------------------------------------------------
 
 static lf_register update(lf_kernel *k, lf_dtype d, lf_register old, lf_register new) {
-    static const lf_opcode codes[] = {[LF_SCATTER_ADD] = LF_OP_ADD, [LF_SCATTER_MUL] = LF_OP_MUL, [LF_SCATTER_MIN] = LF_OP_MIN, [LF_SCATTER_MAX] = LF_OP_MAX};
+    static const lf_opcode codes[] = {[LF_SCATTER_ADD] = LF_OP_ADD,
+                                      [LF_SCATTER_MUL] = LF_OP_MUL,
+                                      [LF_SCATTER_MIN] = LF_OP_MIN,
+                                      [LF_SCATTER_MAX] = LF_OP_MAX};
     return k->loop->mode == LF_SCATTER_SET ? new : lf_emit_simple(k->e, codes[k->loop->mode], d, old, new);
 }
 

@@ -38,7 +38,8 @@ void lf_emit_store(lf_emit *e, lf_dtype d, lf_register value, LLVMValueRef v_poi
 lf_register lf_emit_elem(lf_emit *e, const lf_op *op, const lf_register *operands);
 // The same for `lanes` elements of one thread: args[lane][operand], results to out[lane]. Adds blocks where one branch saves more.
 enum { LF_EMIT_OPERANDS = 8, LF_EMIT_LANES = 16 };
-void lf_emit_elem_lanes(lf_emit *e, const lf_op *op, const lf_register (*args)[LF_EMIT_OPERANDS], unsigned lanes, lf_register *out);
+void lf_emit_elem_lanes(lf_emit *e, const lf_op *op, const lf_register (*args)[LF_EMIT_OPERANDS], unsigned lanes,
+                        lf_register *out);
 // The same for an opcode without a graph op: all operands and the result have dtype d (comparisons and predicates give
 // bool).
 lf_register lf_emit_simple(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b);

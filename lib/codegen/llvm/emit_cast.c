@@ -32,8 +32,8 @@ static LLVMValueRef gpu_float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
 }
 
 static LLVMValueRef is_rounded_to_bf16(lf_emit *e, LLVMValueRef v) {
-    bool rounded = e->has_bf16 && LLVMIsACallInst(v) && LLVMIsAInlineAsm(LLVMGetCalledValue(v)) && LLVMGetNumArgOperands(v) == 1 &&
-                   LLVMGetTypeKind(LLVMTypeOf(LLVMGetOperand(v, 0))) == LLVMFloatTypeKind;
+    bool rounded = e->has_bf16 && LLVMIsACallInst(v) && LLVMIsAInlineAsm(LLVMGetCalledValue(v)) &&
+                   LLVMGetNumArgOperands(v) == 1 && LLVMGetTypeKind(LLVMTypeOf(LLVMGetOperand(v, 0))) == LLVMFloatTypeKind;
     return rounded ? LLVMGetOperand(v, 0) : NULL;
 }
 

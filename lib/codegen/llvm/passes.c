@@ -19,9 +19,10 @@ static const lf_pipeline cpu_kernel = {
     "globaldce",
     true};
 // Loads stay vectors and invariant (vector-combine would take both from them).
-static const lf_pipeline gpu_kernel = {"cgscc(inline),function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa,"
-                                       "loop(loop-rotate),loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,jump-threading,simplifycfg,adce),globaldce",
-                                       false};
+static const lf_pipeline gpu_kernel = {
+    "cgscc(inline),function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa,"
+    "loop(loop-rotate),loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,jump-threading,simplifycfg,adce),globaldce",
+    false};
 
 // Setting up the passes costs as much as generating this many instructions.
 enum { WORTH_IT = 100 };

@@ -13,8 +13,8 @@ typedef struct face_value {
     void *data;
 } face_value;
 
-EXPORT int lft_interp_run(const char *text, size_t size, const face_value *args, size_t n_args, face_value *outputs, size_t room,
-                          size_t *out_n, void **out_result, char *message, size_t message_size, int *out_stage);
+EXPORT int lft_interp_run(const char *text, size_t size, const face_value *args, size_t n_args, face_value *outputs,
+                          size_t room, size_t *out_n, void **out_result, char *message, size_t message_size, int *out_stage);
 EXPORT void lft_interp_release(void *result);
 EXPORT const char *lft_interp_index_error(const void *result);
 
@@ -26,8 +26,8 @@ static int fail(lf_status s, char *message, size_t size) {
 }
 
 // Returns a status code. Stage: 0 compile, 1 run.
-int lft_interp_run(const char *text, size_t size, const face_value *args, size_t n_args, face_value *outputs, size_t room, size_t *out_n,
-                   void **out_result, char *message, size_t message_size, int *out_stage) {
+int lft_interp_run(const char *text, size_t size, const face_value *args, size_t n_args, face_value *outputs, size_t room,
+                   size_t *out_n, void **out_result, char *message, size_t message_size, int *out_stage) {
     *out_stage = 0;
     *out_result = NULL;
     *out_n = 0;
@@ -38,7 +38,8 @@ int lft_interp_run(const char *text, size_t size, const face_value *args, size_t
     *out_stage = 1;
     lf_array *arrays = lf_alloc_zero(&lf_system_allocator, (n_args + 1) * sizeof *arrays);
     for (size_t i = 0; i < n_args && arrays; i++) {
-        arrays[i] = (lf_array){.dtype = (lf_dtype)args[i].dtype, .tensor = args[i].tensor, .rank = (uint8_t)args[i].rank, .data = args[i].data};
+        arrays[i] = (lf_array){
+            .dtype = (lf_dtype)args[i].dtype, .tensor = args[i].tensor, .rank = (uint8_t)args[i].rank, .data = args[i].data};
         memcpy(arrays[i].shape, args[i].shape, sizeof arrays[i].shape);
         memcpy(arrays[i].strides, args[i].strides, sizeof arrays[i].strides);
     }

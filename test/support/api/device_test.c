@@ -68,7 +68,10 @@ void env_open(const lfuser_context_options *options) {
     ok(lfuser_device_open(env.context, device_name, &env.device));
     ok(lfuser_stream_create(env.device, &env.stream));
     const char *ordinal = strchr(device_name, ':');
-    env.place = (lfuser_dl_device){test_on_cuda() ? 2 : strcmp(device_name, "sim") ? 1 : 12, ordinal ? atoi(ordinal + 1) : 0};
+    env.place = (lfuser_dl_device){test_on_cuda()               ? 2
+                                   : strcmp(device_name, "sim") ? 1
+                                                                : 12,
+                                   ordinal ? atoi(ordinal + 1) : 0};
 }
 
 void env_setup(void) {
@@ -96,8 +99,7 @@ void fails_at(lfuser_status s, lfuser_code code, const char *message, const char
     size_t n = 0;
     for (const char *c = message; *c && n + 32 < sizeof want;) {
         if (!strncmp(c, "@device", 7)) {
-            n += (size_t)snprintf(want + n, sizeof want - n, "%s:%d", test_place_name(),
-                                  (int)env.place.ordinal);
+            n += (size_t)snprintf(want + n, sizeof want - n, "%s:%d", test_place_name(), (int)env.place.ordinal);
             c += 7;
         } else {
             want[n++] = *c++;

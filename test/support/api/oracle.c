@@ -144,10 +144,11 @@ static const char *describe(const test_program *p, const case_options *o, size_t
     const lf_output *out = &p->graph->outputs[k];
     static const int64_t none[4] = {0};
     const int64_t *e = o->extents ? o->extents : none;
-    snprintf(text, sizeof text,
-             "output %zu (%%%s), n = %lld, extents %lld %lld %lld %lld, inputs in layout %d + %u i, outputs %s %d, seed %llu\n%s", k,
-             out->name ? out->name : "?", (long long)o->n, (long long)e[0], (long long)e[1], (long long)e[2], (long long)e[3],
-             (int)o->in, o->in_step, o->given ? "given, layout" : "allocated", (int)o->out, (unsigned long long)o->seed, p->text);
+    snprintf(
+        text, sizeof text,
+        "output %zu (%%%s), n = %lld, extents %lld %lld %lld %lld, inputs in layout %d + %u i, outputs %s %d, seed %llu\n%s",
+        k, out->name ? out->name : "?", (long long)o->n, (long long)e[0], (long long)e[1], (long long)e[2], (long long)e[3],
+        (int)o->in, o->in_step, o->given ? "given, layout" : "allocated", (int)o->out, (unsigned long long)o->seed, p->text);
     return text;
 }
 

@@ -26,7 +26,7 @@ void program_close(test_program *p);
 typedef struct case_options {
     int64_t n;
     const int64_t *extents; // 4, or NULL
-    layout in; // of parameter 0; parameter i has that plus i * in_step
+    layout in;              // of parameter 0; parameter i has that plus i * in_step
     unsigned in_step;
     bool given; // outputs go to buffers of the caller, in layouts from `out` on; else the library allocates
     layout out;
