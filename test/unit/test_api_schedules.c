@@ -97,6 +97,15 @@ START_TEST(reductions_of_every_length) {
 }
 END_TEST
 
+// More chunks of several rows than blocks run at once: a block combines a row, and goes on with the next.
+START_TEST(runs_of_chunks_that_end_rows) {
+    test_program p;
+    ck_assert(program_open(&p, "(%x: f32[%a, %b]) { %y = sum %x, axes=[1] return %y }", LFUSER_F32));
+    check_case(&p, &(case_options){.n = 7, .extents = (const int64_t[]){140, 24585, 3, 2}, .seed = 5});
+    program_close(&p);
+}
+END_TEST
+
 // Rows that are neighbours in memory: a lane takes one or several.
 START_TEST(columns_of_every_width) {
     static const int64_t widths[] = {31, 32, 33, 64, 96, 130, 512};
@@ -153,6 +162,7 @@ static Suite *make(void) {
     tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
+    tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);
     tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));
     return s;
 }

@@ -112,6 +112,7 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     g->v_columns = v_columns;
     for (unsigned i = 0; i < g->n; i++) lf_set_reduced(k, ids[i], 0, partial[i]);
     lf_emit_rows_of_level(k, 1, v_leads);
+    lf_gpu_barrier(k); // what was combined has been read: the next chunk, of another row, writes to either buffer at once
     lf_if_end(k, &last);
     lf_if_end(k, &ends);
     lf_for_end(k, &cells, LF_HINT_NONE);
