@@ -1,6 +1,6 @@
 // What the files of the SIM device share. A launch runs its blocks in turn, the threads of a block as fibers of one thread of the process:
 // each runs until it must wait for others (a barrier, a warp operation), gives way (an atomic or volatile access) or ends. One launch runs
-// at a time on a device. Streams, events and their order are those of an inner CPU device; see device.c.
+// at a time on a device. Streams, events and their order are those of an inner CPU device; see device.c, whose own files share device.h.
 #ifndef LF_RUNTIME_SIM_H
 #define LF_RUNTIME_SIM_H
 #include "base/sim_abi.h"
@@ -185,7 +185,7 @@ void lf_sim_note_unwritten(lf_sim_run *r); // the read that nobody has written f
 _Noreturn void lf_sim_fault(lf_sim_thread *t, lf_sim_fault_kind kind, uint32_t site, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// ---- device.c
+// ---- device.c (its table: queue.c, stream.c, event.c, buffers.c, kernel.c)
 typedef struct lf_sim_queue lf_sim_queue; // what is to be told of the launches on a stream
 struct lf_sim_device {
     lf_device base;
