@@ -1,5 +1,6 @@
 // Merging axes and choosing kernel classes (see launch.h).
 #include "runtime/launch.h"
+#include "base/debug.h"
 #include <string.h>
 
 enum { MAX_AXES = 2 * LFUSER_ABI_MAX_RANK, CPU_CONTIGUOUS = 8 };
@@ -76,12 +77,17 @@ static uint8_t merge_free(const lfuser_abi_launch *l, uint64_t *args, int64_t *e
     return free == n ? bucket(left, n) : (uint8_t)(left + n - free);
 }
 
+static uint32_t at_most(uint32_t lanes, const lfuser_abi_launch *l) {
+    uint32_t most = lf_debug_lanes(l->debug);
+    return lanes < most ? lanes : most;
+}
+
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l) {
     uint32_t innermost = l->rows + l->cols, most = 1;
     if (!innermost || l->single) return 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (l->accesses[i].varies >> (innermost - 1) & 1 && l->accesses[i].bytes > most) most = l->accesses[i].bytes;
-    return most >= 16 ? 1 : 16 / most;
+    return at_most(most >= 16 ? 1 : 16 / most, l);
 }
 
 static bool is_tiled(uint32_t tiled, uint32_t access) { return access < LFUSER_ABI_TILED_ACCESSES && tiled >> access & 1; }
@@ -190,7 +196,7 @@ static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64
         if (!l->accesses[i].row && l->accesses[i].varies >> axis & 1 && l->accesses[i].bytes > most)
             most = l->accesses[i].bytes;
     // Wider vectors, if enough blocks of 32 lanes are left for the device.
-    uint32_t lanes = most >= 8 ? 1 : 8 / most;
+    uint32_t lanes = at_most(most >= 8 ? 1 : 8 / most, l);
     while (lanes > 1 && plan->items / (32 * lanes) < processors + processors / 2) lanes /= 2;
     plan->cls.shape = LFUSER_ABI_OUTER;
     plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) &&
@@ -205,7 +211,7 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64
     uint32_t lanes = plan->cls.vector, bytes = 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
-    if (l->single || !plan->columns) return;
+    if (l->single || !plan->columns || l->debug & LF_DEBUG_NO_ROW_SHAPES) return;
     if (plan->columns <= 32u * lanes)
         plan->cls.shape = LFUSER_ABI_WARP;
     else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args, false))
@@ -266,7 +272,7 @@ static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t
 // Vectors where all is aligned, else single elements. The axis that turned accesses are contiguous along becomes the last but one.
 static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *extents, uint32_t lanes,
                          lf_launch_plan *plan) {
-    if (l->rows < 2 || l->single) return;
+    if (l->rows < 2 || l->single || l->debug & LF_DEBUG_NO_TILES) return;
     uint32_t outer = turned_axis(l, args, extents);
     if (outer == l->rows - 1u) return;
     if (outer != l->rows - 2u) swap_axes(l, args, extents, outer, l->rows - 2u);
@@ -288,10 +294,10 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         out->cls.cols = merge_free(l, args, extents, l->rows, l->cols, l->merge_cols);
     }
     if (device->type == LF_DEVICE_CPU) {
-        if (is_contiguous(l, args, 0)) out->cls.vector = CPU_CONTIGUOUS;
+        if (is_contiguous(l, args, 0) && !(l->debug & LF_DEBUG_VECTOR_1)) out->cls.vector = CPU_CONTIGUOUS;
         return true;
     }
-    out->cls.wide = !is_narrow(l, args, rows * (columns ? columns : 1));
+    out->cls.wide = l->debug & LF_DEBUG_WIDE || !is_narrow(l, args, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
     bool contiguous = is_contiguous(l, args, 0);
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
@@ -324,6 +330,7 @@ lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_t
 
 // A guess: tensors are row-major, the first result is walked in its order, and axes merge to two where there are no more.
 static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
+    if (l->debug & LF_DEBUG_NO_TILES) return false;
     uint32_t lanes = lf_launch_lanes(l), along = LFUSER_ABI_NO_AXIS, room = MOST_SHARED, tiled = 0, first = 0;
     while (first < l->n_accesses && !l->accesses[first].store) first++;
     if (first < l->n_accesses && l->accesses[first].along + 1u != l->rows) return false;

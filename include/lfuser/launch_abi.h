@@ -90,6 +90,7 @@ typedef struct lfuser_abi_launch {
     uint32_t scratch_word; // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
+    uint32_t debug; // what not to choose (lfuser_compile_options.debug); normally 0
     const lfuser_abi_access *accesses;
     const char *name; // for traces
 } lfuser_abi_launch;

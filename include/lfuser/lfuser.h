@@ -289,6 +289,10 @@ typedef struct lfuser_compile_options {
     // another device is an error that names both.
     bool check_pointers;
     lfuser_wait wait;
+    // For finding faults: parts of the compiler to leave out, as words separated by commas; NULL: what $LFUSER_DEBUG said when the
+    // context was made, "": none. Results stay the same, to the bit with exact maths; speed does not. Unknown words are
+    // LFUSER_INVALID_ARGUMENT with the known ones: docs/embedding.md lists them. May differ between versions.
+    const char *debug;
 } lfuser_compile_options;
 
 // NULL when no run of the program would have to wait for the device, else LFUSER_INVALID_PROGRAM with every place where one would:

@@ -23,6 +23,7 @@ struct lfuser_context {
     lf_allocator allocator; // a copy; everything allocates through &allocator
     lf_log log;
     uint32_t threads;                // of CPU devices
+    uint32_t debug;                  // what $LFUSER_DEBUG switches off
     char *codegen_path;              // owned, or NULL
     pthread_mutex_t lock;            // guards what follows
     lf_dylib *codegen_lib;           // opened by lf_context_codegen; never unloaded
@@ -104,6 +105,7 @@ struct lfuser_executable {
     lfuser_device *device; // retained; NULL for host-only programs
     lf_program *program;   // owned
     lf_codegen_options options;
+    uint32_t debug;          // lf_debug
     bool never_wait;         // runs take the general kernel while a better one compiles
     lf_loaded *host_code;    // a reference
     lf_object host;          // a copy of its entries
@@ -157,7 +159,7 @@ static inline lf_status lf_private(lfuser_status s) { return (lf_status)s; }
 lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) LF_MUST_USE;
 
 // lf_program_create, timed.
-lf_status lf_context_plan(lfuser_context *c, lf_graph *g, lf_program **out_program) LF_MUST_USE;
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, lf_program **out_program) LF_MUST_USE;
 
 // device.c
 void lf_device_retain(lfuser_device *d);

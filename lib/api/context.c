@@ -1,6 +1,7 @@
 // Contexts: allocator, log, and the code generator that is opened when something is compiled.
 #include "api/api.h"
 #include "lf_build_id.h"
+#include <stdlib.h>
 #include <string.h>
 
 lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuser_context **out_context) {
@@ -16,12 +17,16 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
                                       "lfuser_context_create: an allocator needs alloc, resize and release"));
         a = (lf_allocator){given.allocator.self, given.allocator.alloc, given.allocator.resize, given.allocator.release};
     }
+    uint32_t debug;
+    lf_status unknown = lf_debug_parse(&lf_system_allocator, getenv("LFUSER_DEBUG"), &debug);
+    if (unknown) return lf_public(lf_status_note(unknown, "that is what $LFUSER_DEBUG says"));
     lfuser_context *c = lf_alloc_zero(&a, sizeof *c);
     if (!c) return lf_public(lf_out_of_memory());
     c->allocator = a;
     c->log =
         (lf_log){given.log_self, (void (*)(void *, lf_log_level, const char *))given.log, (lf_log_level)given.log_least};
     c->threads = given.threads;
+    c->debug = debug;
     pthread_mutex_init(&c->lock, NULL);
     lf_workers_init(&c->workers, &c->allocator);
     if (given.codegen_path) {
@@ -108,9 +113,9 @@ lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_tab
     return s;
 }
 
-lf_status lf_context_plan(lfuser_context *c, lf_graph *g, lf_program **out_program) {
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, lf_program **out_program) {
     uint64_t since = lf_now_ns();
-    LF_TRY(lf_program_create(g, out_program));
+    LF_TRY(lf_program_create(g, debug, out_program));
     since += (*out_program)->partition_ns;
     lf_timing_add(&c->timing, LF_TIMED_SCHEDULE, &since);
     atomic_fetch_add_explicit(&c->timing.ns[LF_TIMED_PARTITION], (*out_program)->partition_ns, memory_order_relaxed);
@@ -156,7 +161,7 @@ static lf_status compile_something(lfuser_context *c) {
     LF_TRY(lf_context_codegen(c, &table, &generator));
     LF_TRY(lf_private(lfuser_fusion_parse(c, "warm", text, sizeof text - 1, NULL, &fusion)));
     lf_object object = {0};
-    lf_status s = lf_program_create(fusion->graph, &program);
+    lf_status s = lf_program_create(fusion->graph, 0, &program);
     if (!s) s = table->host(generator, program, &object);
     if (!s) table->release(generator, &object);
     lf_program_destroy(program);

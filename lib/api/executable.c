@@ -89,7 +89,7 @@ static lf_status upload_constants(lfuser_executable *e) {
 
 static lf_status build(lfuser_executable *e) {
     pthread_mutex_lock(&e->fusion->lock);
-    lf_status s = lf_context_plan(e->context, e->fusion->graph, &e->program);
+    lf_status s = lf_context_plan(e->context, e->fusion->graph, e->debug, &e->program);
     bool compiled = false;
     if (!s) s = lf_loaded_get(e->context, &(lf_loaded_request){.program = e->program}, &e->host_code, &compiled);
     pthread_mutex_unlock(&e->fusion->lock);
@@ -118,12 +118,19 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
         lf_status waits = lf_fusion_no_sync(f);
         if (waits) return lf_public(waits);
     }
+    uint32_t debug = f->context->debug;
+    if (given.debug) {
+        lf_status unknown = lf_debug_parse(&f->context->allocator, given.debug, &debug);
+        if (unknown) return lf_public(unknown);
+    }
     lfuser_executable *e = lf_alloc_zero(&f->context->allocator, sizeof *e);
     if (!e) return lf_public(lf_out_of_memory());
     e->context = f->context;
     e->fusion = f;
     e->device = device;
     e->options.fast = given.math == LFUSER_MATH_FAST;
+    e->debug = debug;
+    e->options.debug = debug & LF_DEBUG_OF_CODE;
     e->check_pointers = given.check_pointers;
     e->never_wait = given.wait == LFUSER_NEVER_WAIT;
     e->replay_from = device && device->device->ops->replay ? given.replay_from : 0;

@@ -81,7 +81,7 @@ lfuser_status lfuser_fusion_check_no_sync(lfuser_fusion *f) {
 
 static lf_status print_partition(const lfuser_fusion *f, char **out_text) {
     lf_partition *p;
-    LF_TRY(lf_partition_create(f->graph, &p));
+    LF_TRY(lf_partition_create(f->graph, f->context->debug, &p));
     lf_status s = lf_partition_print(p, out_text);
     lf_partition_destroy(p);
     return s;
@@ -121,7 +121,7 @@ static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage 
     const lf_codegen_table *table;
     lf_codegen *generator;
     LF_TRY(lf_context_codegen(f->context, &table, &generator));
-    lf_codegen_options options = {.fast = math == LFUSER_MATH_FAST};
+    lf_codegen_options options = {.fast = math == LFUSER_MATH_FAST, .debug = f->context->debug & LF_DEBUG_OF_CODE};
     if (stage == LFUSER_STAGE_HOST_IR || stage == LFUSER_STAGE_HOST_ASM)
         return table->print(generator, stages[stage], p, NULL, target, (lfuser_abi_class){0}, &options, out_text);
     lf_device_type type = target->kind == LF_TARGET_CPU    ? LF_DEVICE_CPU
@@ -171,7 +171,7 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
     if (stage == LFUSER_STAGE_PARTITION) {
         s = print_partition(f, out_text);
     } else {
-        s = lf_context_plan(f->context, f->graph, &p);
+        s = lf_context_plan(f->context, f->graph, f->context->debug, &p);
         if (!s && stage == LFUSER_STAGE_PROGRAM)
             s = lf_program_print(p, out_text);
         else if (!s && stage == LFUSER_STAGE_KERNELS)

@@ -19,8 +19,9 @@ static lf_status key_of(lfuser_context *c, const lf_loaded_request *r, lf_cache_
     } else {
         const lf_target *target = &r->device->target;
         bool cuda = target->kind == LF_TARGET_CUDA;
-        lf_text_put(&t, "kernel %s %d %s %u %s %d class %u ", LF_BUILD_ID, (int)target->kind, target->cpu, target->sm,
-                    cuda || target->cpu[0] ? "" : c->code.processor, r->options.fast, lf_class_key(r->cls));
+        lf_text_put(&t, "kernel %s %d %s %u %s %d %u class %u ", LF_BUILD_ID, (int)target->kind, target->cpu, target->sm,
+                    cuda || target->cpu[0] ? "" : c->code.processor, r->options.fast, r->options.debug,
+                    lf_class_key(r->cls));
         lf_loop_key(r->loop, &t);
     }
     bool failed = t.failed;

@@ -2,6 +2,7 @@
 // No LLVM type appears here, and nothing of the runtime.
 #ifndef LF_CODEGEN_CODEGEN_H
 #define LF_CODEGEN_CODEGEN_H
+#include "base/debug.h"
 #include "base/log.h"
 #include "base/timing.h"
 #include "native/native.h"
@@ -16,7 +17,8 @@ typedef struct lf_target {
 } lf_target;
 
 typedef struct lf_codegen_options {
-    bool fast; // math=fast
+    bool fast;      // math=fast
+    uint32_t debug; // lf_debug, of LF_DEBUG_OF_CODE
 } lf_codegen_options;
 
 typedef struct lf_codegen lf_codegen; // thread-safe

@@ -24,6 +24,7 @@ typedef struct lf_run {
     const lf_array *args; // as the caller gave them
     const lf_allocator *allocator;
     lf_slot *slots;
+    const lf_interp_watch *watch; // or NULL
     char *index_error;
 } lf_run;
 

@@ -244,9 +244,22 @@ static bool operands_ready(lf_run *run, const lf_op *op) {
     return true;
 }
 
+static lf_status tell(lf_run *run, const lf_op *op) {
+    lf_op_kind kind = lf_op_info_of(op->code)->kind;
+    bool computes = kind == LF_KIND_ELEM || kind == LF_KIND_INDEXED || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE;
+    if (!computes || !op->n_results) return NULL;
+    const lf_array **operands;
+    LF_TRY(lf_scratch(run, op->n_operands, sizeof *operands, &operands));
+    for (unsigned i = 0; i < op->n_operands; i++) operands[i] = op->operands[i] ? lf_array_of(run, op->operands[i]) : NULL;
+    run->watch->after(run->watch->self, op, operands, &lf_slot_of(run, &op->results[0])->array);
+    lf_free(run->allocator, operands);
+    return NULL;
+}
+
 static lf_status run_op(lf_run *run, const lf_op *op) {
     if (!evaluators[op->code]) return lf_refuse(run, op);
     LF_TRY(evaluators[op->code](run, op));
+    if (run->watch) LF_TRY(tell(run, op));
     // Results that nobody reads, and operands that nobody reads any more.
     for (unsigned i = 0; i < op->n_results; i++) {
         lf_slot *slot = lf_slot_of(run, &op->results[i]);
@@ -360,9 +373,18 @@ static lf_status run_graph(lf_run *run, const lf_array *args, size_t n_args, lf_
 
 lf_status lf_interp_run(const lf_graph *g, const lf_array *args, size_t n_args, const lf_allocator *a,
                         lf_interp_result **out_result) {
+    return lf_interp_run_watched(g, args, n_args, NULL, a, out_result);
+}
+
+lf_status lf_interp_run_watched(const lf_graph *g, const lf_array *args, size_t n_args, const lf_interp_watch *watch,
+                                const lf_allocator *a, lf_interp_result **out_result) {
     *out_result = NULL;
     if (!g->finished) return lf_error(a, LF_INVALID_ARGUMENT, "@%s has no return", g->name);
-    lf_run run = {.graph = g, .args = args, .allocator = a, .slots = lf_alloc_zero(a, g->n_values * sizeof *run.slots + 1)};
+    lf_run run = {.graph = g,
+                  .args = args,
+                  .watch = watch,
+                  .allocator = a,
+                  .slots = lf_alloc_zero(a, g->n_values * sizeof *run.slots + 1)};
     lf_interp_result *r = lf_alloc_zero(a, sizeof *r);
     lf_status s = run.slots && r ? NULL : lf_out_of_memory();
     if (!s) {

@@ -29,5 +29,13 @@ typedef struct lf_interp_result {
 // program; its place is that of the op), LF_OUT_OF_MEMORY. *out_result is NULL on failure. Any thread.
 lf_status lf_interp_run(const lf_graph *g, const lf_array *args, size_t n_args, const lf_allocator *a,
                         lf_interp_result **out_result) LF_MUST_USE;
+// The same, telling of each op that has computed results of its own in new memory, before anyone reads them; they may be changed (what
+// a fast or freely ordered evaluation may give instead). Only the first result is shown. Operands are NULL where omitted.
+typedef struct lf_interp_watch {
+    void (*after)(void *self, const lf_op *op, const lf_array *const *operands, lf_array *result);
+    void *self;
+} lf_interp_watch;
+lf_status lf_interp_run_watched(const lf_graph *g, const lf_array *args, size_t n_args, const lf_interp_watch *watch,
+                                const lf_allocator *a, lf_interp_result **out_result) LF_MUST_USE;
 void lf_interp_result_destroy(lf_interp_result *r);
 #endif

@@ -135,9 +135,11 @@ static void add_candidate(operands_summary *s, uint32_t group) {
     s->groups[at] = group;
 }
 
+static uint32_t cheap(const lf_partition *p) { return p->debug & LF_DEBUG_NO_RECOMPUTE ? 0 : CHEAP; }
+
 static bool is_cheap(const lf_partition *p, const lf_value *v) {
     lf_op_kind kind = lf_op_info_of(v->def->code)->kind;
-    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && lf_node_of(p, v)->cost <= CHEAP;
+    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && lf_node_of(p, v)->cost <= cheap(p);
 }
 
 static lf_status summarise_operand(void *context, lf_value *operand) {
@@ -302,6 +304,7 @@ typedef bool (*fits_group)(lf_partition *p, uint32_t number, const lf_op *op, lf
 // The latest group of an operand that takes the op; else one of the last groups, if it comes after all that the op reads.
 static uint32_t find_group(lf_partition *p, const lf_op *op, const operands_summary *s, fits_group fits, bool siblings,
                            lf_extent_class *out_class) {
+    if (p->debug & LF_DEBUG_NO_FUSION) return LF_NO_GROUP;
     for (uint32_t i = 0; i < s->n && s->groups[i] + 1 >= s->after; i++)
         if (p->groups[s->groups[i]]->stage == s->stage && fits(p, s->groups[i], op, out_class)) return s->groups[i];
     for (uint32_t back = 1; siblings && back <= SIBLINGS && back + s->after <= p->n_groups; back++)
@@ -373,7 +376,7 @@ static lf_status cross_operand(void *context, lf_value *operand) {
     lf_node *node = &c->partition->nodes[base->id];
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
     lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
-    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > CHEAP) {
+    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > cheap(c->partition)) {
         node->stored = true;
         if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;
@@ -565,12 +568,13 @@ static lf_status defer_unsafe_outputs(lf_partition *p) {
     return NULL;
 }
 
-lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) {
+lf_status lf_partition_create(lf_graph *g, uint32_t debug, lf_partition **out_partition) {
     *out_partition = NULL;
     lf_partition *p = lf_alloc_zero(g->allocator, sizeof *p);
     if (!p) return lf_out_of_memory();
     lf_arena_init(&p->arena, g->allocator);
     p->graph = g;
+    p->debug = debug;
     p->n_nodes = g->n_values;
     p->nodes = LF_ARENA_ARRAY(&p->arena, lf_node, p->n_nodes);
     lf_status s = p->nodes ? NULL : lf_out_of_memory();

@@ -12,6 +12,7 @@
 #ifndef LF_PARTITION_PARTITION_H
 #define LF_PARTITION_PARTITION_H
 #include "analysis/space.h"
+#include "base/debug.h"
 
 #define LF_NO_GROUP UINT32_MAX
 #define LF_NEVER UINT32_MAX
@@ -67,6 +68,7 @@ typedef struct lf_node {
 typedef struct lf_partition {
     lf_arena arena;
     lf_graph *graph;
+    uint32_t debug; // lf_debug
     lf_group **groups;
     uint32_t n_groups, capacity;
     lf_node *nodes; // by value id; ids made later have none
@@ -75,7 +77,8 @@ typedef struct lf_partition {
     uint32_t stage; // while groups are made: new ones are of this stage
 } lf_partition;
 
-lf_status lf_partition_create(lf_graph *g, lf_partition **out_partition) LF_MUST_USE;
+// debug: lf_debug switches; normally 0.
+lf_status lf_partition_create(lf_graph *g, uint32_t debug, lf_partition **out_partition) LF_MUST_USE;
 void lf_partition_destroy(lf_partition *p);
 
 // The value that a chain of views (and item, scalar_tensor) ends at.

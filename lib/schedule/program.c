@@ -313,7 +313,9 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .reductions = loop->reductions,
                                 .extents_word = loop->extents_word,
                                 .n_accesses = loop->n_accesses,
+                                .debug = pl->program->debug,
                                 .name = loop->name};
+    if (launch.debug & LF_DEBUG_NO_MERGE) launch.merge_rows = launch.merge_cols = 0;
     uint32_t axes = loop->rows + loop->cols;
     if (guard) {
         launch.guard = take_slots(pl, 1);
@@ -437,12 +439,13 @@ static lf_status keep_all(lf_planner *pl) {
     return pl->arena->failed ? lf_out_of_memory() : NULL;
 }
 
-lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
+lf_status lf_program_create(lf_graph *g, uint32_t debug, lf_program **out_program) {
     *out_program = NULL;
     lf_program *p = lf_alloc_zero(g->allocator, sizeof *p);
     if (!p) return lf_out_of_memory();
     lf_arena_init(&p->arena, g->allocator);
     p->graph = g;
+    p->debug = debug;
     lf_planner pl = {.program = p, .g = g, .arena = &p->arena};
     lf_vec_init(&pl.stores, g->allocator);
     lf_vec_init(&pl.stretches, g->allocator);
@@ -454,7 +457,7 @@ lf_status lf_program_create(lf_graph *g, lf_program **out_program) {
     lf_vec_init(&pl.fetches, g->allocator);
     lf_vec_init(&pl.abi_fetches, g->allocator);
     uint64_t start = lf_now_ns();
-    lf_status s = lf_partition_create(g, &pl.partition);
+    lf_status s = lf_partition_create(g, debug, &pl.partition);
     p->partition_ns = lf_now_ns() - start;
     if (!s) s = plan_all(&pl);
     if (!s) s = keep_all(&pl);

@@ -6,7 +6,8 @@
 #include "codegen/llvm/emit.h"
 #include <llvm-c/TargetMachine.h>
 
-typedef enum lf_llvm_use { LF_LLVM_HOST_CODE, LF_LLVM_KERNEL } lf_llvm_use;
+// QUICK_KERNEL: without passes, and generated as host code is (LF_DEBUG_NO_PASSES).
+typedef enum lf_llvm_use { LF_LLVM_HOST_CODE, LF_LLVM_KERNEL, LF_LLVM_QUICK_KERNEL } lf_llvm_use;
 
 // Used by one thread at a time; any number of them live side by side.
 typedef struct lf_llvm {
@@ -14,6 +15,7 @@ typedef struct lf_llvm {
     const lf_allocator *allocator; // borrowed
     lf_target target;
     lf_llvm_use use;
+    bool scalar; // loops are not vectorised (LF_DEBUG_NO_VECTORISER)
     LLVMTargetMachineRef machine; // owned
     LLVMTargetDataRef layout;     // owned; the module carries it already
     uint32_t vector_bytes;        // CPU: bytes of the registers that loops are vectorised for (16, 32, 64); CUDA: 16

@@ -36,13 +36,14 @@ static bool is_short(LLVMModuleRef module) {
 }
 
 lf_status lf_passes_run(lf_llvm *l) {
-    if (l->use == LF_LLVM_HOST_CODE && is_short(l->emit.module)) return NULL;
+    if (l->use == LF_LLVM_QUICK_KERNEL || (l->use == LF_LLVM_HOST_CODE && is_short(l->emit.module))) return NULL;
     const lf_pipeline *pipeline = l->use == LF_LLVM_HOST_CODE       ? &host_code
                                   : l->target.kind == LF_TARGET_CPU ? &cpu_kernel
                                                                     : &gpu_kernel;
+    bool vectorise = pipeline->vectorise && !l->scalar;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMPassBuilderOptionsSetLoopVectorization(options, pipeline->vectorise);
-    LLVMPassBuilderOptionsSetLoopInterleaving(options, pipeline->vectorise);
+    LLVMPassBuilderOptionsSetLoopVectorization(options, vectorise);
+    LLVMPassBuilderOptionsSetLoopInterleaving(options, vectorise);
     LLVMPassBuilderOptionsSetLoopUnrolling(options, 1);
     LLVMErrorRef error = LLVMRunPasses(l->emit.module, pipeline->passes, l->machine, options);
     LLVMDisposePassBuilderOptions(options);

@@ -95,7 +95,7 @@ lf_status lf_target_machine(const lf_allocator *a, const lf_target *t, lf_llvm_u
     lf_machine_request r = {.triple = "x86_64-pc-linux-gnu",
                             .cpu = "",
                             .features = "",
-                            .level = use == LF_LLVM_HOST_CODE ? LLVMCodeGenLevelNone : LLVMCodeGenLevelAggressive};
+                            .level = use == LF_LLVM_KERNEL ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelNone};
     if (t->kind != LF_TARGET_CPU) { // SIM: the same IR, passes and layout, until lib/codegen/sim takes over
         for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
             if (gpus[i].sm != t->sm) continue;

@@ -72,7 +72,9 @@ static lf_status host_ir(lf_codegen *c, const lf_program *p, lf_llvm **out_llvm)
 static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *t, lfuser_abi_class class_,
                            const lf_codegen_options *options, lf_object *object, lf_llvm **out_llvm) {
     uint64_t start = lf_now_ns();
-    LF_TRY(lf_llvm_create(c->allocator, t, LF_LLVM_KERNEL, options->fast, loop->name ? loop->name : "kernel", out_llvm));
+    lf_llvm_use use = options->debug & LF_DEBUG_NO_PASSES ? LF_LLVM_QUICK_KERNEL : LF_LLVM_KERNEL;
+    LF_TRY(lf_llvm_create(c->allocator, t, use, options->fast, loop->name ? loop->name : "kernel", out_llvm));
+    (*out_llvm)->scalar = options->debug & LF_DEBUG_NO_VECTORISER;
     LF_TRY(lf_kernel_emit(*out_llvm, loop, t, class_, options, object));
     LF_TRY(finish_ir(c, *out_llvm, start));
     if (t->kind != LF_TARGET_SIM) return NULL;

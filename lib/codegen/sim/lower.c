@@ -151,6 +151,7 @@ static lf_status lower(lf_sim_lowering *s) {
     LF_TRY(find_kernel(s));
     reshape(s);
     LF_TRY(place_shared(s));
+    lf_sim_mend_minmax(s);
     LF_TRY(lower_instructions(s));
     LF_TRY(check_others(s));
     return lf_sim_emit_program(s);

@@ -33,6 +33,9 @@ typedef struct lf_sim_lowering {
 // constants.c: the kernel uses the places instead of the arrays, also where they stand in constant expressions.
 lf_status lf_sim_replace_shared(lf_sim_lowering *s) LF_MUST_USE;
 
+// minmax.c: minima and maxima as PTX means them.
+void lf_sim_mend_minmax(lf_sim_lowering *s);
+
 // sites.c: the tables that the code hands to the runtime.
 uint32_t lf_sim_text(lf_sim_lowering *s, const char *text, size_t length);
 // A new site for instruction v; `what` NULL: v's own name.

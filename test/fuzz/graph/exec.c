@@ -6,8 +6,9 @@
 #include <math.h>
 #include <stdarg.h>
 
-enum { MACHINES = 2, ROOM = MOST_OUTPUTS + MOST_VALUES };
-static test_env machines[MACHINES];
+static test_env opened[MOST_MACHINES];
+machine machines[MOST_MACHINES];
+unsigned n_machines, n_devices;
 
 // ---- machines --------------------------------------------------------------------------------------------------------------------
 
@@ -15,6 +16,20 @@ static void must(lfuser_status s, const char *what) {
     if (!s) return;
     fprintf(stderr, "%s: %s: %s\n", what, lfuser_code_name(lfuser_status_code(s)), lfuser_status_message(s));
     exit(3);
+}
+
+bool machines_list(const char *devices) {
+    static char names[256];
+    if (strlen(devices) >= sizeof names) return false;
+    strcpy(names, devices);
+    n_machines = n_devices = 0;
+    char *rest = NULL;
+    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n_devices++)
+        for (unsigned i = 0; i < (strcmp(name, "cpu") ? 1 : 2); i++) {
+            if (n_machines == MOST_MACHINES) return false;
+            machines[n_machines++] = (machine){name, i ? 3 : 1, n_devices};
+        }
+    return n_devices > 0;
 }
 
 // Where tensors of the device lie: where it puts its own.
@@ -33,52 +48,57 @@ static lfuser_dl_device place_of(test_env *e) {
     return place;
 }
 
-int machines_open(const char *device) {
-    for (unsigned i = 0; i < MACHINES; i++) {
-        test_env *e = &machines[i];
-        lfuser_context_options options = {.size = sizeof options, .threads = i ? 3 : 1};
-        must(lfuser_context_create(&options, &e->context), "context");
-        lfuser_status s = lfuser_device_open(e->context, device, &e->device);
-        if (lfuser_status_code(s) == LFUSER_UNAVAILABLE) {
-            printf("skipped: no device '%s': %s\n", device, lfuser_status_message(s));
-            return 77;
-        }
-        must(s, device);
-        must(lfuser_stream_create(e->device, &e->stream), "stream");
-        e->place = place_of(e);
+static int open_machine(unsigned i) {
+    test_env *e = &opened[i];
+    const machine *m = &machines[i];
+    lfuser_context_options options = {.size = sizeof options, .threads = m->threads};
+    must(lfuser_context_create(&options, &e->context), "context");
+    lfuser_status s = lfuser_device_open(e->context, m->device, &e->device);
+    if (lfuser_status_code(s) == LFUSER_UNAVAILABLE) {
+        printf("skipped: no device '%s': %s\n", m->device, lfuser_status_message(s));
+        return 77;
+    }
+    must(s, m->device);
+    must(lfuser_stream_create(e->device, &e->stream), "stream");
+    e->place = place_of(e);
+    return 0;
+}
+
+int machines_open(int only) {
+    for (unsigned i = 0; i < n_machines; i++) {
+        if (only >= 0 && i != (unsigned)only % n_machines) continue;
+        int status = open_machine(i);
+        if (status) return status;
     }
     return 0;
 }
 
-static void forget_executable(void);
+static void forget_executable(unsigned m);
 
 void machines_close(void) {
-    forget_executable();
-    for (unsigned i = 0; i < MACHINES; i++) {
-        lfuser_stream_destroy(machines[i].stream);
-        lfuser_device_close(machines[i].device);
-        lfuser_context_destroy(machines[i].context);
+    for (unsigned i = 0; i < n_machines; i++) {
+        if (!opened[i].context) continue;
+        forget_executable(i);
+        lfuser_stream_destroy(opened[i].stream);
+        lfuser_device_close(opened[i].device);
+        lfuser_context_destroy(opened[i].context);
     }
+}
+
+void print_stage_times(void) {
+    for (unsigned i = 0; i < n_machines && opened[i].context; i++)
+        for (size_t k = 0; k < lfuser_context_n_stage_times(); k++) {
+            lfuser_stage_time t = {.size = sizeof t};
+            must(lfuser_context_stage_time(opened[i].context, k, &t), "stage time");
+            if (t.times)
+                printf("%-8s %u %-26s %8llu times %10.1f ms\n", machines[i].device, machines[i].threads, t.name,
+                       (unsigned long long)t.times, (double)t.ns * 1e-6);
+        }
 }
 
 // ---- one run ---------------------------------------------------------------------------------------------------------------------
 
-typedef struct case_run {
-    const program *p;
-    const variant *v;
-    char *text, *what;
-    size_t room;
-    bool used[MOST_VALUES];
-    lf_graph *graph;
-    int params[MOST_ARGUMENTS], outputs[ROOM], into[ROOM];
-    unsigned n_params, n_outputs;
-    test_tensor in[MOST_ARGUMENTS], out[ROOM];
-    lfuser_argument arguments[MOST_ARGUMENTS];
-    lf_array arrays[MOST_ARGUMENTS];
-    lfuser_output results[ROOM];
-} case_run;
-
-__attribute__((format(printf, 2, 3))) static outcome differs(case_run *c, const char *format, ...) {
+outcome differs(case_run *c, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(c->what, c->room, format, args);
@@ -124,7 +144,7 @@ static void fill_one(void *context, int64_t number, unsigned char *element) {
     if (f->v->fill == FILL_EDGES) signalling((lfuser_dtype)f->v->dtype, &f->signal, element);
 }
 
-static void make_argument(case_run *c, unsigned i) {
+static void make_argument(case_run *c, unsigned i, bool upload) {
     const value *v = &c->p->values[c->params[i]];
     lfuser_dtype d = (lfuser_dtype)v->dtype;
     filling f = {v, v->seed, v->seed, lfuser_dtype_bytes(d)};
@@ -141,7 +161,7 @@ static void make_argument(case_run *c, unsigned i) {
     if (where == LAYOUT_REPEATED && (v->overwritten || v->data)) where = LAYOUT_GAPPED;
     tensor_init(&c->in[i], d, v->rank, v->shape, where);
     tensor_each(&c->in[i], fill_one, &f);
-    tensor_upload(&c->in[i]);
+    if (upload) tensor_upload(&c->in[i]);
     c->arguments[i] = tensor_argument(&c->in[i].view);
     lf_array *array = &c->arrays[i];
     *array = (lf_array){.dtype = v->dtype,
@@ -152,9 +172,41 @@ static void make_argument(case_run *c, unsigned i) {
     memcpy(array->strides, c->in[i].strides, sizeof array->strides);
 }
 
+void make_arguments(case_run *c, bool upload) {
+    for (unsigned i = 0; i < c->n_params; i++) make_argument(c, i, upload);
+}
+
+void free_arguments(case_run *c) {
+    for (unsigned i = 0; i < c->n_params; i++) {
+        if (c->in[i].host) tensor_finish(&c->in[i]);
+        free(c->kept[i]);
+    }
+}
+
+void *parameter_data(const value *v) {
+    test_tensor t;
+    unsigned bytes = lf_dtype_bytes(v->dtype);
+    filling f = {v, v->seed, v->seed, bytes};
+    if (!v->tensor || v->host) {
+        void *data = calloc(1, 16);
+        if (v->extent)
+            memcpy(data, &v->number, 8);
+        else
+            fill_one(&f, 0, data);
+        return data;
+    }
+    tensor_init(&t, (lfuser_dtype)v->dtype, v->rank, v->shape, v->layout);
+    tensor_each(&t, fill_one, &f);
+    int64_t n = tensor_numel(&t);
+    char *data = malloc((size_t)n * bytes + 1);
+    for (int64_t i = 0; i < n; i++) memcpy(data + i * bytes, tensor_element(&t, i), bytes);
+    tensor_finish(&t);
+    return data;
+}
+
 // ---- comparison --------------------------------------------------------------------------------------------------------------------
 
-static double real_of(lf_dtype d, const void *element) {
+double real_of(lf_dtype d, const void *element) {
     uint16_t h;
     float f;
     double x;
@@ -167,49 +219,29 @@ static double real_of(lf_dtype d, const void *element) {
     }
 }
 
-// Float scans may add in any order: within a bound relative to the largest size on the way, which the extremes of the result
-// stand for unless terms cancel; not finite on either side is left alone.
-static bool within_bound(lf_dtype d, const void *a, const void *b, double size) {
-    unsigned parts = lf_is_complex(d) ? 2 : 1, bytes = lf_dtype_bytes(d) / parts;
-    double unit = d == LF_BF16 ? 0x1p-7 : d == LF_F16 ? 0x1p-10 : d == LF_F32 || d == LF_C64 ? 0x1p-12 : 0x1p-40;
-    for (unsigned k = 0; k < parts; k++) {
-        double x = real_of(d, (const char *)a + k * bytes), y = real_of(d, (const char *)b + k * bytes);
-        if (isfinite(x) && isfinite(y) && fabs(x - y) > unit * fmax(size, 1)) return false;
-    }
-    return true;
-}
-
 typedef struct comparing {
     const lf_array *want;
-    double size; // > 0: within a bound
-    bool bounded;
+    judge *judge; // NULL: equal bits
+    unsigned output;
     int64_t first;
     uint64_t count;
     lf_scalar got;
 } comparing;
 static void compare_one(void *context, int64_t number, unsigned char *element) {
     comparing *k = context;
-    unsigned bytes = lf_dtype_bytes(k->want->dtype);
+    lf_dtype d = k->want->dtype;
+    unsigned bytes = lf_dtype_bytes(d);
     const char *want = (const char *)k->want->data + number * bytes;
-    if (same_value((lfuser_dtype)k->want->dtype, element, want)) return;
-    if (k->bounded && within_bound(k->want->dtype, element, want, k->size)) return;
+    if (same_value((lfuser_dtype)d, element, want)) return;
+    if (k->judge && judge_allows(k->judge, k->output, d, number, element, want)) return;
     if (!k->count++) {
         k->first = number;
         memcpy(&k->got, element, bytes);
     }
 }
 
-static double largest(const lf_array *x) {
-    double size = 0;
-    if (!lf_is_float(x->dtype) && !lf_is_complex(x->dtype)) return 0;
-    int64_t n = lf_is_complex(x->dtype) ? 2 : 1;
-    for (unsigned a = 0; a < x->rank; a++) n *= x->shape[a];
-    unsigned bytes = lf_dtype_bytes(x->dtype) / (lf_is_complex(x->dtype) ? 2 : 1);
-    for (int64_t i = 0; i < n; i++) {
-        double v = fabs(real_of(x->dtype, (const char *)x->data + i * bytes));
-        if (isfinite(v) && v > size) size = v;
-    }
-    return size;
+static comparing comparing_of(const case_run *c, unsigned k, const lf_array *want) {
+    return (comparing){.want = want, .output = k, .judge = judge_binds(c->judge, k) ? NULL : c->judge};
 }
 
 static outcome judged(case_run *c, unsigned k, const comparing *r) {
@@ -226,12 +258,12 @@ static outcome judged(case_run *c, unsigned k, const comparing *r) {
 }
 
 static outcome compare_tensor(case_run *c, unsigned k, test_tensor *t, const lf_array *want) {
-    bool bounded = c->p->values[c->outputs[k]].free_order;
-    comparing r = {.want = want, .bounded = bounded, .size = bounded ? largest(want) : 0};
+    comparing r = comparing_of(c, k, want);
     if (t->rank != want->rank || memcmp(t->shape, want->shape, want->rank * sizeof *t->shape) != 0 ||
         t->dtype != (lfuser_dtype)want->dtype)
         return differs(c, "output %u: another shape or dtype than the interpreter's", k);
     tensor_each(t, compare_one, &r);
+    if (r.judge && board) COUNT(board, bounded, tensor_numel(t));
     return judged(c, k, &r);
 }
 
@@ -240,7 +272,7 @@ static outcome compare_output(case_run *c, unsigned k, const lf_array *want) {
     if (o->kind != LFUSER_TENSOR) {
         lfuser_scalar got = o->value;
         if (o->kind == LFUSER_PENDING) must(lfuser_pending_get(o->pending, UINT64_MAX, &got), "pending");
-        comparing r = {.want = want};
+        comparing r = comparing_of(c, k, want);
         compare_one(&r, 0, (unsigned char *)&got);
         return judged(c, k, &r);
     }
@@ -304,7 +336,8 @@ static outcome compare_runs(case_run *c, lfuser_executable *e) {
                         got ? lfuser_status_message(got) : "fine");
     } else {
         lfuser_status ended = lfuser_completion_wait(completion, UINT64_MAX);
-        if (lfuser_status_code(ended) != (want->index_error ? LFUSER_INDEX_ERROR : LFUSER_OK))
+        if (lfuser_status_code(ended) != (want->index_error ? LFUSER_INDEX_ERROR : LFUSER_OK) &&
+            ((ended && lfuser_status_code(ended) != LFUSER_INDEX_ERROR) || !judge_index_error(c->judge, want->index_error)))
             r = differs(c, "interpreter: %s; completion: %s", want->index_error ? want->index_error : "no index error",
                         ended ? lfuser_status_message(ended) : "fine");
         lfuser_status_destroy(ended);
@@ -319,58 +352,83 @@ static outcome compare_runs(case_run *c, lfuser_executable *e) {
     return r;
 }
 
-// The executable of the last text and machine: a variant that differs in layouts alone compiles no more than its kernel classes.
+// The executable of the last text on each machine: a variant that differs in layouts alone compiles no more than its kernel classes.
 static struct {
     char *text;
-    unsigned machine;
+    uint32_t debug;
+    bool fast, never_wait;
     lfuser_executable *executable;
-} last;
+} last[MOST_MACHINES];
 
-static void forget_executable(void) {
-    lfuser_executable_destroy(last.executable);
-    free(last.text);
-    last.executable = NULL;
-    last.text = NULL;
+static void forget_executable(unsigned m) {
+    lfuser_executable_destroy(last[m].executable);
+    free(last[m].text);
+    last[m].executable = NULL;
+    last[m].text = NULL;
 }
 
 static lfuser_status compiled(case_run *c) {
-    unsigned machine = c->v->machine % MACHINES;
-    if (last.text && last.machine == machine && !strcmp(last.text, c->text)) return NULL;
+    const variant *v = c->v;
+    unsigned m = v->machine % n_machines;
+    if (last[m].text && last[m].debug == v->debug && last[m].fast == v->fast && last[m].never_wait == v->never_wait &&
+        !strcmp(last[m].text, c->text))
+        return NULL;
     lfuser_fusion *fusion = NULL;
-    forget_executable();
+    char words[256];
+    lfuser_compile_options options = {.size = sizeof options,
+                                      .math = v->fast ? LFUSER_MATH_FAST : LFUSER_MATH_EXACT,
+                                      .wait = v->never_wait ? LFUSER_NEVER_WAIT : LFUSER_WAIT,
+                                      .debug = debug_words(v->debug, words, sizeof words)};
+    forget_executable(m);
     lfuser_status s = lfuser_fusion_parse(env.context, "t.lf", c->text, strlen(c->text), NULL, &fusion);
-    if (!s) s = lfuser_fusion_compile(fusion, env.device, NULL, &last.executable);
+    if (!s) s = lfuser_fusion_compile(fusion, env.device, &options, &last[m].executable);
     lfuser_fusion_destroy(fusion);
     if (s) return s;
-    last.machine = machine;
-    last.text = strdup(c->text);
+    last[m].debug = v->debug;
+    last[m].fast = v->fast;
+    last[m].never_wait = v->never_wait;
+    last[m].text = strdup(c->text);
     return NULL;
+}
+
+// The judge runs the program again after its parameters have been overwritten.
+static void keep_overwritten(case_run *c) {
+    for (unsigned i = 0; i < c->n_params; i++) {
+        const test_tensor *t = &c->in[i];
+        if (!t->host || !c->p->values[c->params[i]].overwritten) continue;
+        size_t bytes = (size_t)t->elements * t->bytes;
+        c->kept[i] = memcpy(malloc(bytes), t->host, bytes);
+        c->arrays[i].data = (char *)c->kept[i] + t->first * t->bytes;
+    }
 }
 
 static outcome run_text(case_run *c) {
     lfuser_status s = compiled(c);
-    if (!s && c->v->prepare) s = lfuser_executable_prepare(last.executable);
+    lfuser_executable *e = last[c->v->machine % n_machines].executable;
+    if (!s && c->v->prepare) s = lfuser_executable_prepare(e);
     outcome r = s ? differs(c, "does not compile: %s", lfuser_status_message(s)) : SAME;
     lfuser_status_destroy(s);
     if (r != SAME) return r;
-    for (unsigned i = 0; i < c->n_params; i++) make_argument(c, i);
-    r = compare_runs(c, last.executable);
-    for (unsigned i = 0; i < c->n_params; i++)
-        if (c->in[i].host) tensor_finish(&c->in[i]);
+    make_arguments(c, true);
+    keep_overwritten(c);
+    c->judge = judge_create(c);
+    r = compare_runs(c, e);
+    judge_destroy(c->judge);
+    free_arguments(c);
     return r;
 }
 
-static bool begin_case(case_run *c, const program *p, const variant *v, char *what, size_t room) {
+bool begin_case(case_run *c, const program *p, const variant *v, char *what, size_t room) {
     *c = (case_run){.p = p, .v = v, .what = what, .room = room};
     c->text = program_text(p, v->dialect, c->used);
     for (int i = 0; i < p->n_values; i++)
         if (c->used[i] && p->values[i].line < 0) c->params[c->n_params++] = i;
     c->n_outputs = (unsigned)program_outputs(p, v->dialect, c->outputs, c->into);
-    env = machines[v->machine % MACHINES];
+    env = opened[v->machine % n_machines];
     return parse_case(c);
 }
 
-static void end_case(case_run *c) {
+void end_case(case_run *c) {
     lf_graph_destroy(c->graph);
     free(c->text);
     free(c);
@@ -388,13 +446,6 @@ outcome run_variant(const program *p, const variant *v, char *what, size_t room)
     return r;
 }
 
-const char *variant_name(const variant *v, char *text, size_t room) {
-    snprintf(text, room, "%s%s%s%s layouts+%u machine %u", v->dialect.symbolic ? "symbolic " : "",
-             v->dialect.all ? "all-values " : "", v->given ? "given " : "", v->prepare ? "prepared " : "", v->layouts,
-             v->machine);
-    return text;
-}
-
 bool interpret_all(const program *p, void **out_data) {
     char what[512];
     variant v = {.dialect = {false, true}};
@@ -403,7 +454,7 @@ bool interpret_all(const program *p, void **out_data) {
     bool fine = begin_case(c, p, &v, what, sizeof what);
     lf_interp_result *result = NULL;
     if (fine) {
-        for (unsigned i = 0; i < c->n_params; i++) make_argument(c, i);
+        make_arguments(c, false);
         lf_status s = lf_interp_run(c->graph, c->arrays, c->n_params, &lf_system_allocator, &result);
         fine = !s;
         lf_status_destroy(s);
@@ -416,102 +467,8 @@ bool interpret_all(const program *p, void **out_data) {
             if (bytes) memcpy(out_data[c->outputs[k]], a->data, bytes);
         }
         lf_interp_result_destroy(result);
-        for (unsigned i = 0; i < c->n_params; i++)
-            if (c->in[i].host) tensor_finish(&c->in[i]);
+        free_arguments(c);
     }
     end_case(c);
     return fine;
-}
-
-// ---- cases for other judges --------------------------------------------------------------------------------------------------------
-
-static void put_base64(FILE *to, const unsigned char *data, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t w = (uint32_t)data[i] << 16 | (i + 1 < n ? (uint32_t)data[i + 1] << 8 : 0) | (i + 2 < n ? data[i + 2] : 0);
-        fputc(digits[w >> 18], to);
-        fputc(digits[w >> 12 & 63], to);
-        fputc(i + 1 < n ? digits[w >> 6 & 63] : '=', to);
-        fputc(i + 2 < n ? digits[w & 63] : '=', to);
-    }
-}
-
-static void put_array(FILE *to, const lf_array *a, bool first) {
-    size_t bytes = lf_dtype_bytes(a->dtype);
-    char text[96];
-    fprintf(to, "%s{\"dtype\": \"%s\", ", first ? "" : ", ", lf_dtype_name(a->dtype));
-    if (!a->tensor) {
-        lf_scalar s = {{0}};
-        memcpy(&s, a->data, bytes);
-        lf_scalar_print(text, sizeof text, a->dtype, &s);
-        bool bare = a->dtype == LF_BOOL || lf_is_integer(a->dtype);
-        double x = bare ? 0 : real_of(a->dtype, a->data);
-        if (!bare && isfinite(x))
-            snprintf(text, sizeof text, "%.17g", x); // the exact value, not the shortest text of its dtype
-        fprintf(to, "\"value\": %s%s%s}", bare ? "" : "\"", text, bare ? "" : "\"");
-        return;
-    }
-    fprintf(to, "\"shape\": [");
-    for (unsigned x = 0; x < a->rank; x++)
-        bytes *= (size_t)a->shape[x], fprintf(to, "%s%lld", x ? ", " : "", (long long)a->shape[x]);
-    fprintf(to, "], \"b64\": \"");
-    put_base64(to, a->data, bytes);
-    fprintf(to, "\"}");
-}
-
-bool write_case(const program *p, FILE *to) {
-    char what[512];
-    variant v = {.layouts = 0};
-    case_run *c = malloc(sizeof *c);
-    program dense = *p; // arguments in row-major order
-    for (int i = 0; i < dense.n_values; i++) dense.values[i].layout = LAYOUT_DENSE;
-    bool fine = begin_case(c, &dense, &v, what, sizeof what);
-    for (unsigned k = 0; k < c->n_outputs && fine; k++) {
-        const value *x = &p->values[c->outputs[k]];
-        fine = !lf_is_complex(x->dtype) && !x->host && c->graph->outputs[k].value->where != LF_PENDING;
-    }
-    for (unsigned i = 0; i < c->n_params && fine; i++)
-        fine = !lf_is_complex(p->values[c->params[i]].dtype) && !p->values[c->params[i]].host;
-    if (fine) {
-        lf_interp_result *result;
-        for (unsigned i = 0; i < c->n_params; i++) make_argument(c, i);
-        lf_status s = lf_interp_run(c->graph, c->arrays, c->n_params, &lf_system_allocator, &result);
-        fine = !s && !result->index_error;
-        if (fine) {
-            fprintf(to, "{\"id\": \"fuzz.%llu\", \"program\": \"", (unsigned long long)p->seed);
-            for (const char *t = c->text; *t; t++) *t == '\n' ? fputs("\\n", to) : fputc(*t, to);
-            fprintf(to, "\", \"args\": [");
-            for (unsigned i = 0; i < c->n_params; i++) put_array(to, &c->arrays[i], i == 0);
-            fprintf(to, "], \"expect\": [");
-            for (unsigned k = 0; k < c->n_outputs; k++) put_array(to, &result->outputs[k], k == 0);
-            fprintf(to, "], \"tol\": {\"ulp\": 0}}\n");
-        }
-        lf_status_destroy(s);
-        lf_interp_result_destroy(result);
-        for (unsigned i = 0; i < c->n_params; i++)
-            if (c->in[i].host) tensor_finish(&c->in[i]);
-    }
-    end_case(c);
-    return fine;
-}
-
-void *parameter_data(const value *v) {
-    test_tensor t;
-    unsigned bytes = lf_dtype_bytes(v->dtype);
-    filling f = {v, v->seed, v->seed, bytes};
-    if (!v->tensor || v->host) {
-        void *data = calloc(1, 16);
-        if (v->extent)
-            memcpy(data, &v->number, 8);
-        else
-            fill_one(&f, 0, data);
-        return data;
-    }
-    tensor_init(&t, (lfuser_dtype)v->dtype, v->rank, v->shape, v->layout);
-    tensor_each(&t, fill_one, &f);
-    int64_t n = tensor_numel(&t);
-    char *data = malloc((size_t)n * bytes + 1);
-    for (int64_t i = 0; i < n; i++) memcpy(data + i * bytes, tensor_element(&t, i), bytes);
-    tensor_finish(&t);
-    return data;
 }

@@ -146,11 +146,6 @@ static bool take_type(value *v, const lf_value *from) {
     return numel <= MOST_NUMEL;
 }
 
-static bool is_free_order(const char *text, const value *v) {
-    return (!strncmp(text, "cumsum", 6) || !strncmp(text, "cumprod", 7) || !strncmp(text, "logcumsumexp", 12)) &&
-           (lf_is_float(v->dtype) || lf_is_complex(v->dtype));
-}
-
 // Results of the last line from the parser; false when it refuses.
 static bool type_last(program *p) {
     line *l = &p->lines[p->n_lines - 1];
@@ -171,7 +166,6 @@ static bool type_last(program *p) {
     for (unsigned k = 0; k < l->n; k++) {
         value *v = &p->values[l->result[k]];
         fits = fits && take_type(v, graphs[0]->outputs[k].value);
-        v->free_order = is_free_order(l->text, v);
     }
     lf_parse_release(&lf_system_allocator, graphs, count);
     return fits;
@@ -211,7 +205,11 @@ static lf_dtype a_dtype(random_state *r) {
 
 static value *new_param(program *p, random_state *r, char letter) {
     value *v = &p->values[p->n_values];
-    *v = (value){.line = -1, .seed = next(r), .layout = chance(r, 45) ? LAYOUT_DENSE : (layout)below(r, N_LAYOUTS)};
+    *v = (value){.line = -1,
+                 .seed = next(r),
+                 .layout = chance(r, 30)   ? LAYOUT_DENSE
+                           : chance(r, 12) ? LAYOUT_REPEATED
+                                           : (layout)below(r, N_LAYOUTS)};
     snprintf(v->name, sizeof v->name, "%%%c%d", letter, p->n_values);
     v->fill = chance(r, 60) ? FILL_EDGES : chance(r, 60) ? FILL_PLAIN : FILL_SMALL;
     p->n_values++;
@@ -223,15 +221,16 @@ static value *new_param(program *p, random_state *r, char letter) {
 static void make_params(program *p, random_state *r) {
     int64_t pool[4];
     for (int i = 0; i < 4; i++) pool[i] = an_extent(r);
-    if (chance(r, 8))
+    int64_t most = chance(r, 12) ? 9000 : 600; // few are large: what a program does to one block it does to more
+    if (most == 9000 && chance(r, 60))
         pool[0] = (int64_t[]){100, 257, 1023, 1025, 8192, 8193}[below(r, 6)], pool[1] = 1 + below(r, 2), pool[2] = 1,
         pool[3] = 2;
-    if (chance(r, 5)) pool[below(r, 4)] = 0;
+    if (chance(r, 10)) pool[below(r, 4)] = 0;
     unsigned rank = chance(r, 8) ? (unsigned)below(r, LFUSER_MAX_RANK + 1) : (unsigned)(1 + below(r, 3));
     int64_t base[LFUSER_MAX_RANK], numel = 1;
     for (unsigned a = 0; a < rank; a++) {
         base[a] = pool[below(r, 4)];
-        if (numel * base[a] > 9000) base[a] = 1;
+        if (numel * base[a] > most) base[a] = 1 + below(r, 3);
         numel *= base[a] ? base[a] : 1;
     }
     lf_dtype main = a_dtype(r);
@@ -305,7 +304,10 @@ void program_make(program *p, uint64_t seed, bool exact_ops) {
     r.state = next(&r) ^ seed << 32;
     *p = (program){.seed = seed};
     make_params(p, &r);
-    int lines = (int)(chance(&r, 20) ? 1 + below(&r, 3) : chance(&r, 70) ? 3 + below(&r, 8) : 10 + below(&r, 25));
+    int lines = (int)(chance(&r, 30)   ? 1 + below(&r, 3)
+                      : chance(&r, 80) ? 3 + below(&r, 5)
+                      : chance(&r, 85) ? 8 + below(&r, 8)
+                                       : 16 + below(&r, 25));
     for (int tries = 0; p->n_lines < lines && tries < 40 * lines; tries++) propose(p, &r, exact_ops);
     choose_outputs(p, &r);
 }

@@ -1,12 +1,13 @@
-// Differential fuzzing: random programs on a device against the interpreter.
+// Differential fuzzing: random programs on devices against the interpreter.
 //
-// fuzz_graph [--device=NAME] [--programs=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] [--cases=FILE] [--show]
-//   N programs (default 1000) with the seeds S, S + 1, …, each once as it is and in two drawn variants (symbolic shapes, other strides,
-//   outputs given, every value an output, other thread counts, prepared); --seconds stops earlier. Differences are shrunk and kept as
-//   FOLDER/SEED.lf (default fuzz-failures). --cases=FILE: no runs, but conformance cases of small programs of exact ops, for
-//   test/reference/lf_ref.py to judge. --only=SEED: that one, printed.
-// Workers are processes: a crash is a failure like others. Prints counts, then "N passed, N failed"; exit status 1 when any failed, 77
-// when there is no such device.
+// fuzz_graph [--devices=NAME,…] [--count=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] [--cases=FILE]
+//            [--show] [--times]
+//   N programs (default 1000) with the seeds S, S + 1, …, each once on every device (default cpu,sim) as it is, and in two drawn
+//   variants (draw.c); --seconds stops earlier. Differences are shrunk and kept as FOLDER/SEED.lf (default fuzz-failures).
+//   --cases=FILE: no runs, but conformance cases of small programs of exact ops, for test/reference/lf_ref.py to judge. --only=SEED:
+//   that one, printed. --times: where each worker's compile time went.
+// Workers are processes: a crash is a failure like others. Prints what was drawn, a line "summary: {…}" of JSON, then "N passed, N
+// failed"; exit status 1 when any failed or a promised share was missed, 77 when there is no such device.
 #include "test/fuzz/graph/graph.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,33 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VARIANTS = 3, BATCH = 250, MOST_FAILURES = 20 };
+enum { BATCH = 1000, MOST_FAILURES = 20, MOST_JOBS = 256 };
 
-typedef struct shared { // between workers and the parent
-    uint64_t programs, runs, checks, refused, lines, outputs;
-    uint64_t at[64]; // seed that each worker is at
-    uint64_t variant_at[64];
+typedef struct desk {       // between workers and the parent
+    uint64_t at[MOST_JOBS]; // seed that each worker is at
+    uint64_t variant_at[MOST_JOBS];
     uint64_t failures, failed_seed[MOST_FAILURES], failed_variant[MOST_FAILURES];
-} shared;
-static shared *board;
+    shares shares;
+} desk;
+static desk *table;
 static uint64_t n_programs = 1000, first_seed = 1, seconds = 0, only = UINT64_MAX;
 static unsigned n_jobs = 2;
-static const char *keep = "fuzz-failures", *cases;
-static bool show;
-
-static variant draw(uint64_t seed, unsigned k) {
-    random_state r = {seed * 31 + k};
-    r.state = next(&r);
-    if (!k) return (variant){.machine = (unsigned)(seed % 2)};
-    if (k == 1) // other strides and buffers for the same executable
-        return (variant){
-            .machine = (unsigned)(seed % 2), .layouts = 1 + (unsigned)below(&r, N_LAYOUTS - 1), .given = chance(&r, 70)};
-    return (variant){.dialect = {chance(&r, 50), chance(&r, 25)},
-                     .layouts = chance(&r, 60) ? (unsigned)below(&r, N_LAYOUTS) : 0,
-                     .given = chance(&r, 50),
-                     .machine = (unsigned)below(&r, 2),
-                     .prepare = chance(&r, 10)};
-}
+static const char *devices = "cpu,sim", *keep = "fuzz-failures", *cases;
+static bool show, times;
 
 static double now_seconds(void) {
     struct timespec t;
@@ -50,28 +37,20 @@ static double now_seconds(void) {
 }
 
 static void note_failure(uint64_t seed, unsigned k) {
-    uint64_t n = __atomic_fetch_add(&board->failures, 1, __ATOMIC_RELAXED);
-    if (n < MOST_FAILURES) board->failed_seed[n] = seed, board->failed_variant[n] = k;
+    uint64_t n = __atomic_fetch_add(&table->failures, 1, __ATOMIC_RELAXED);
+    if (n < MOST_FAILURES) table->failed_seed[n] = seed, table->failed_variant[n] = k;
 }
-
-#define COUNT(field, n) __atomic_fetch_add(&board->field, n, __ATOMIC_RELAXED)
 
 static void run_seed(unsigned job, uint64_t seed) {
     program *p = malloc(sizeof *p);
     char what[2048];
     program_make(p, seed, false);
-    if (p->n_outputs) {
-        COUNT(programs, 1);
-        COUNT(lines, (uint64_t)p->n_lines);
-        COUNT(outputs, (uint64_t)p->n_outputs);
-    }
-    for (unsigned k = 0; k < VARIANTS && p->n_outputs; k++) {
+    if (p->n_outputs) count_program(p);
+    for (unsigned k = 0; k < n_variants() && p->n_outputs; k++) {
         variant v = draw(seed, k);
-        board->variant_at[job] = k;
+        table->variant_at[job] = k;
         outcome r = run_variant(p, &v, what, sizeof what);
-        COUNT(runs, r != REFUSED);
-        COUNT(refused, r == REFUSED);
-        COUNT(checks, r == FAILED_CHECK);
+        count_run(&v, r);
         if (r != DIFFERS) continue;
         note_failure(seed, k);
         break;
@@ -85,26 +64,27 @@ static pid_t start_worker(unsigned job, uint64_t begin, uint64_t step, uint64_t 
     fflush(NULL);
     pid_t child = fork();
     if (child) return child;
-    int status = machines_open(device_name);
+    int status = machines_open(-1);
     if (status) _exit(status);
     uint64_t done = 0;
     for (uint64_t s = begin; s < end && done < BATCH; s += step, done++) {
         if (until > 0 && now_seconds() > until) s = end - step;
-        __atomic_store_n(&board->at[job], s, __ATOMIC_RELAXED);
+        __atomic_store_n(&table->at[job], s, __ATOMIC_RELAXED);
         alarm(120);
         run_seed(job, s);
     }
+    if (times) print_stage_times();
     machines_close();
     exit(0); // leaks are looked for under sanitizers
 }
 
 static int run_jobs(double until) {
-    pid_t workers[64];
-    uint64_t at[64];
+    pid_t workers[MOST_JOBS];
+    uint64_t at[MOST_JOBS];
     unsigned running = 0;
     uint64_t end = first_seed + n_programs;
     for (unsigned j = 0; j < n_jobs; j++) {
-        board->at[j] = at[j] = first_seed + j; // one that has nothing to do says where it stands too
+        table->at[j] = at[j] = first_seed + j; // one that has nothing to do says where it stands too
         workers[j] = start_worker(j, at[j], n_jobs, end, until);
         running++;
     }
@@ -118,12 +98,12 @@ static int run_jobs(double until) {
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return 77;
         bool crashed = !WIFEXITED(status) || WEXITSTATUS(status);
         if (crashed) {
-            printf("seed %llu: worker ended with %s %d\n", (unsigned long long)board->at[j],
+            printf("seed %llu: worker ended with %s %d\n", (unsigned long long)table->at[j],
                    WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-            note_failure(board->at[j], (unsigned)board->variant_at[j]);
+            note_failure(table->at[j], (unsigned)table->variant_at[j]);
         }
-        uint64_t next_seed = board->at[j] + n_jobs;
-        if (next_seed < end && (until <= 0 || now_seconds() < until) && board->failures < MOST_FAILURES) {
+        uint64_t next_seed = table->at[j] + n_jobs;
+        if (next_seed < end && (until <= 0 || now_seconds() < until) && table->failures < MOST_FAILURES) {
             workers[j] = start_worker(j, next_seed, n_jobs, end, until);
             running++;
         }
@@ -133,7 +113,7 @@ static int run_jobs(double until) {
 
 static void explain(uint64_t seed, unsigned k) {
     program *p = malloc(sizeof *p);
-    char what[2048], path[512], name[128];
+    char what[2048], path[512], name[512];
     program_make(p, seed, false);
     variant v = draw(seed, k);
     outcome r = run_apart(p, &v, what, sizeof what);
@@ -159,12 +139,11 @@ static void explain(uint64_t seed, unsigned k) {
     free(p);
 }
 
-// Shrinking needs a machine for the interpreter's arguments, and must not take the parent with it.
+// Shrinking must not take the parent with it.
 static void explain_apart(uint64_t seed, unsigned k) {
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0) {
-        if (machines_open(device_name)) _exit(77);
+    if (child == 0) { // no device here: what runs is a process of its own again
         explain(seed, k);
         fflush(NULL);
         _exit(0);
@@ -187,7 +166,7 @@ static void show_program(uint64_t seed) {
 static int make_cases(void) {
     FILE *to = fopen(cases, "w");
     uint64_t made = 0;
-    if (!to || machines_open("cpu")) return 2;
+    if (!to || !machines_list("cpu")) return 2;
     for (uint64_t s = first_seed; s < first_seed + n_programs; s++) {
         program *p = malloc(sizeof *p);
         program_make(p, s, true);
@@ -195,7 +174,6 @@ static int make_cases(void) {
         program_finish(p);
         free(p);
     }
-    machines_close();
     fclose(to);
     printf("%llu cases\n", (unsigned long long)made);
     return 0;
@@ -210,19 +188,19 @@ static bool option(const char *arg, const char *name, const char **out_value) {
 
 static int usage(const char *program_name) {
     fprintf(stderr,
-            "usage: %s [--device=NAME] [--programs=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] "
-            "[--cases=FILE] [--show]\n",
+            "usage: %s [--devices=NAME,...] [--count=N] [--seconds=N] [--seed=S] [--jobs=N] [--only=SEED] [--keep=FOLDER] "
+            "[--cases=FILE] [--show] [--times]\n",
             program_name);
     return 2;
 }
 
 int main(int argc, char **argv) {
     const char *given, *asked = getenv("LFUSER_TEST_DEVICE");
-    if (asked && *asked) device_name = asked;
+    if (asked && *asked) devices = asked;
     for (int i = 1; i < argc; i++) {
-        if (option(argv[i], "--device", &given))
-            device_name = given;
-        else if (option(argv[i], "--programs", &given))
+        if (option(argv[i], "--device", &given) || option(argv[i], "--devices", &given))
+            devices = given;
+        else if (option(argv[i], "--programs", &given) || option(argv[i], "--count", &given))
             n_programs = strtoull(given, NULL, 10);
         else if (option(argv[i], "--seconds", &given))
             seconds = strtoull(given, NULL, 10);
@@ -236,31 +214,33 @@ int main(int argc, char **argv) {
             keep = given;
         else if (option(argv[i], "--cases", &given))
             cases = given;
+        else if (!strcmp(argv[i], "--times"))
+            times = true;
         else if (!strcmp(argv[i], "--show"))
             show = true;
         else
             return usage(argv[0]);
     }
-    if (n_jobs < 1 || n_jobs > 64) n_jobs = 1;
+    if (n_jobs < 1 || n_jobs > MOST_JOBS) n_jobs = 1;
+    if (!machines_list(devices)) return usage(argv[0]);
     if (show) {
         for (uint64_t s = first_seed; s < first_seed + n_programs; s++) show_program(s);
         return 0;
     }
     if (cases) return make_cases();
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED) return 2;
+    table = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED) return 2;
+    board = &table->shares;
     double begin = now_seconds();
-    if (only != UINT64_MAX) first_seed = only, n_programs = 1, show_program(only);
+    if (only != UINT64_MAX) first_seed = only, n_programs = 1, n_jobs = 1, show_program(only);
     int status = run_jobs(seconds ? begin + (double)seconds : 0);
     if (status) return status;
     double ran = now_seconds() - begin;
-    uint64_t failures = board->failures < MOST_FAILURES ? board->failures : MOST_FAILURES;
-    for (uint64_t i = 0; i < failures; i++) explain_apart(board->failed_seed[i], (unsigned)board->failed_variant[i]);
-    printf("%llu programs of %.1f ops and %.1f outputs, %llu runs (%llu failed checks), %llu variants refused, %.1f s\n",
-           (unsigned long long)board->programs, (double)board->lines / (double)(board->programs ? board->programs : 1),
-           (double)board->outputs / (double)(board->programs ? board->programs : 1), (unsigned long long)board->runs,
-           (unsigned long long)board->checks, (unsigned long long)board->refused, ran);
-    printf("%llu passed, %llu failed\n", (unsigned long long)(board->programs - board->failures),
-           (unsigned long long)board->failures);
-    return board->failures != 0;
+    uint64_t failures = table->failures < MOST_FAILURES ? table->failures : MOST_FAILURES;
+    for (uint64_t i = 0; i < failures; i++) explain_apart(table->failed_seed[i], (unsigned)table->failed_variant[i]);
+    unsigned missed = print_shares(ran);
+    print_summary(table->failures, ran);
+    printf("%llu passed, %llu failed\n", (unsigned long long)(board->programs - table->failures),
+           (unsigned long long)(table->failures + missed));
+    return table->failures || missed;
 }

@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *device_name = "cpu";
-
 outcome run_apart(const program *p, const variant *v, char *what, size_t room) {
     int ends[2];
     *what = 0;
@@ -15,7 +13,7 @@ outcome run_apart(const program *p, const variant *v, char *what, size_t room) {
     pid_t child = fork();
     if (child == 0) {
         alarm(120);
-        if (machines_open(device_name)) _exit(77);
+        if (machines_open((int)v->machine)) _exit(77);
         outcome r = run_variant(p, v, what, room);
         if (write(ends[1], what, strlen(what) + 1) < 0) _exit(99);
         _exit(r);
@@ -36,16 +34,24 @@ static bool still_fails(const program *p, const variant *v) {
     return run_apart(p, v, what, sizeof what) == DIFFERS;
 }
 
+static unsigned first_of_device(unsigned m) {
+    while (m > 0 && machines[m - 1].number == machines[m].number) m--;
+    return m;
+}
+
 static void simplify_variant(const program *p, variant *v) {
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 8 + LF_DEBUG_COUNT; k++) {
         variant less = *v;
         switch (k) {
         case 0: less.layouts = 0; break;
         case 1: less.given = false; break;
         case 2: less.prepare = false; break;
-        case 3: less.machine = 0; break;
+        case 3: less.machine = first_of_device(v->machine); break;
         case 4: less.dialect.symbolic = false; break;
-        default: less.dialect.all = false; break;
+        case 5: less.dialect.all = false; break;
+        case 6: less.never_wait = false; break;
+        case 7: less.fast = false; break;
+        default: less.debug &= ~(1u << (k - 8)); break;
         }
         if (memcmp(&less, v, sizeof less) != 0 && still_fails(p, &less)) *v = less;
     }
@@ -110,7 +116,7 @@ void shrink(program *p, variant *v) {
 // ---- reproducers -------------------------------------------------------------------------------------------------------------------
 
 void write_reproducer(const program *p, const variant *v, const char *what, FILE *to) {
-    char name[128];
+    char name[512];
     bool used[MOST_VALUES];
     char *text = program_text(p, v->dialect, used);
     fprintf(to, "// fuzz_graph --only=%llu, variant: %s\n// %.900s\n//\n", (unsigned long long)p->seed,
