@@ -120,13 +120,13 @@ typedef struct lf_device_ops {
 
 // What code generation and launch sizes need to know.
 typedef struct lf_device_info {
-    char target[32];                                     // "cpu", "cuda:sm_90" or "sim"
-    char description[128];                               // for people
-    uint32_t processors;                                 // cores or multiprocessors
-    uint32_t threads_a_processor, registers_a_processor; // resident at once; 0: not known
-    uint32_t max_block;                                  // threads a block
-    uint32_t max_shared;                                 // bytes of shared memory a block may have (opt-in limit)
-    uint32_t driver_version;                             // CUDA: as cuDriverGetVersion says, else 0
+    char target[32];                                                         // "cpu", "cuda:sm_90" or "sim"
+    char description[128];                                                   // for people
+    uint32_t processors;                                                     // cores or multiprocessors
+    uint32_t threads_a_processor, registers_a_processor, shared_a_processor; // resident at once; 0: not known
+    uint32_t max_block;                                                      // threads a block
+    uint32_t max_shared;     // bytes of shared memory a block may have (opt-in limit)
+    uint32_t driver_version; // CUDA: as cuDriverGetVersion says, else 0
     uint64_t memory_bytes;
 } lf_device_info;
 

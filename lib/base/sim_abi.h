@@ -18,7 +18,7 @@ enum {
 };
 
 // Which memory it means; the address spaces of NVPTX.
-enum { LF_SIM_GENERIC = 0, LF_SIM_GLOBAL = 1, LF_SIM_SHARED = 3 };
+enum { LF_SIM_GENERIC = 0, LF_SIM_GLOBAL = 1, LF_SIM_SHARED = 3, LF_SIM_CLUSTER = 7 };
 
 // A place in the kernel that calls the runtime. Texts are offsets into lf_sim_program.texts.
 typedef struct lf_sim_site {
@@ -65,6 +65,6 @@ typedef struct lf_sim_program {
     uint32_t n_sites, n_shared;
     uint32_t shared_bytes;   // static; dynamic shared memory begins there
     uint32_t dynamic_shared; // 1: the kernel has an array of dynamic shared memory
-    uint32_t reserved;
+    uint32_t cluster;        // blocks of a cluster; 0: the kernel has none
 } lf_sim_program;
 #endif

@@ -6,7 +6,7 @@
 
 const char *lf_sim_shared_name(const lf_sim_run *r, const void *address, uint64_t *out_offset) {
     const lf_sim_code *p = r->program;
-    uint64_t at = (uint64_t)((const char *)address - r->device->shared);
+    uint64_t at = (uint64_t)((const char *)address - r->device->shared) % r->stride;
     const char *name = "dynamic shared memory";
     *out_offset = at - p->shared_bytes;
     for (uint32_t i = 0; i < p->n_shared && at < p->shared_bytes; i++) {
@@ -27,12 +27,18 @@ static uint64_t shared_room(const lf_sim_run *r, uint64_t at) {
     return 0;
 }
 
-static void check_shared_bounds(lf_sim_thread *t, const char *address, uint64_t bytes, uint32_t site, unsigned flags) {
+// Of the thread's own block, or of all the cluster's.
+static void check_shared_bounds(lf_sim_thread *t, const char *address, uint64_t bytes, uint32_t site, unsigned flags,
+                                bool all) {
     const lf_sim_run *r = t->run;
-    uint64_t at = (uint64_t)(address - r->device->shared), offset;
-    if (address >= r->device->shared && shared_room(r, at) >= bytes) return;
+    const char *first = all ? r->device->shared : t->face.shared;
+    uint64_t at = (uint64_t)(address - first), room = all ? r->cluster * r->stride : r->stride, offset;
     const char *verb = flags & LF_SIM_WRITE ? "write" : "read";
-    if (address < r->device->shared || at > LF_SIM_MAX_SHARED)
+    if (address >= first && at < room && shared_room(r, at % r->stride) >= bytes) {
+        if (all) lf_sim_check_owner(t, address, site, verb);
+        return;
+    }
+    if (address < first || at > room)
         lf_sim_fault(t, LF_SIM_OUT_OF_BOUNDS_SHARED, site, "%s of %llu bytes at %p, which is no address of shared memory",
                      verb, (unsigned long long)bytes, (const void *)address);
     const char *name = lf_sim_shared_name(r, address, &offset);
@@ -41,13 +47,21 @@ static void check_shared_bounds(lf_sim_thread *t, const char *address, uint64_t 
 }
 
 static uint64_t epoch_of(const lf_sim_thread *t) {
-    return (uint64_t)t->run->epoch << 32 | t->run->warp_epoch[t->number / LF_SIM_WARP];
+    return (uint64_t)t->block->epoch << 32 | t->block->warp_epoch[t->number / LF_SIM_WARP];
 }
 
-// Whether nothing stands between the recorded access, of a thread of that warp, and this thread.
-static bool unordered(const lf_sim_thread *t, uint64_t epoch, uint32_t warp) {
-    if (epoch >> 32 != t->run->epoch) return false;
+// Whether nothing stands between the recorded access, of a thread of that block and warp, and this thread. An early one was made between
+// arriving and waiting at the cluster's barrier, which so does not order it.
+static bool unordered(const lf_sim_thread *t, uint64_t epoch, uint32_t rank, uint32_t warp, bool early) {
+    const lf_sim_run *r = t->run;
+    uint32_t then = (uint32_t)(epoch >> 32), now = t->block->epoch;
+    if (rank != t->block->rank) return then >= (early ? r->cluster_epoch_before : r->cluster_epoch);
+    if (then != now) return early && now == r->cluster_epoch && then >= r->cluster_epoch_before;
     return warp != t->number / LF_SIM_WARP || (uint32_t)epoch == (uint32_t)epoch_of(t);
+}
+
+static bool is_writer(const lf_sim_thread *t, const lf_sim_byte *b) {
+    return b->writer == t->number && b->writer_rank == t->block->rank;
 }
 
 static _Noreturn void race(lf_sim_thread *t, const char *address, uint32_t site, const char *mine, const char *theirs,
@@ -65,9 +79,10 @@ static _Noreturn void race(lf_sim_thread *t, const char *address, uint32_t site,
 static void note_reader(lf_sim_thread *t, lf_sim_byte *b) {
     uint32_t warp = t->number / LF_SIM_WARP;
     uint64_t now = epoch_of(t);
-    bool fresh = b->read >> 32 != t->run->epoch;
+    bool fresh = b->read >> 32 != t->block->epoch || b->reader_rank != t->block->rank;
     if (fresh || (b->reader == t->number)) {
         b->reader = (uint16_t)t->number;
+        b->reader_rank = (uint8_t)t->block->rank;
     } else if (b->reader != LF_SIM_ALL) {
         uint32_t their_warp = b->reader & LF_SIM_MANY ? b->reader & ~(uint32_t)LF_SIM_MANY : b->reader / LF_SIM_WARP;
         if (their_warp != warp)
@@ -78,6 +93,7 @@ static void note_reader(lf_sim_thread *t, lf_sim_byte *b) {
             b->reader = (uint16_t)(LF_SIM_MANY | warp);
     }
     b->read = now;
+    b->early_read = t->arrived;
 }
 
 static uint32_t warp_of_reader(const lf_sim_byte *b) {
@@ -89,16 +105,16 @@ static uint32_t warp_of_reader(const lf_sim_byte *b) {
 static void check_shared_byte(lf_sim_thread *t, const char *address, lf_sim_byte *b, uint32_t site, unsigned flags) {
     bool written = b->written >> 32 >= t->run->first_epoch, read = b->read >> 32 >= t->run->first_epoch;
     uint64_t offset;
-    if (written && b->pending && b->writer == t->number && !(flags & LF_SIM_WRITE)) {
+    if (written && b->pending && is_writer(t, b) && !(flags & LF_SIM_WRITE)) {
         const char *name = lf_sim_shared_name(t->run, address, &offset);
         lf_sim_fault(t, LF_SIM_UNFINISHED_COPY, site,
                      "read of byte %llu of @%s, which an asynchronous copy of this thread is still to fill",
                      (unsigned long long)offset, name);
     }
-    if (written && b->writer != t->number && !(b->atomic && flags & LF_SIM_ATOMIC) &&
-        unordered(t, b->written, b->writer / LF_SIM_WARP))
+    if (written && !is_writer(t, b) && !(b->atomic && flags & LF_SIM_ATOMIC) &&
+        unordered(t, b->written, b->writer_rank, b->writer / LF_SIM_WARP, b->early_write))
         race(t, address, site, flags & LF_SIM_WRITE ? "writes" : "reads", "written", b->writer);
-    if (written && b->pending && b->writer != t->number) {
+    if (written && b->pending && !is_writer(t, b)) {
         const char *name = lf_sim_shared_name(t->run, address, &offset);
         lf_sim_fault(t, LF_SIM_UNFINISHED_COPY, site,
                      "byte %llu of @%s is still to be filled by an asynchronous copy of thread %u",
@@ -107,25 +123,28 @@ static void check_shared_byte(lf_sim_thread *t, const char *address, lf_sim_byte
     if (flags & LF_SIM_READ) {
         if (!written && !t->run->unwritten.any) {
             t->run->unwritten.any = true;
-            t->run->unwritten.thread = t->number;
+            t->run->unwritten.thread = t;
             t->run->unwritten.site = site;
             t->run->unwritten.address = address;
         }
         if (!(flags & LF_SIM_ATOMIC)) note_reader(t, b);
     }
     if (flags & LF_SIM_WRITE) {
-        if (read && b->reader != t->number && unordered(t, b->read, warp_of_reader(b)))
+        bool mine = b->reader == t->number && b->reader_rank == t->block->rank;
+        if (read && !mine && unordered(t, b->read, b->reader_rank, warp_of_reader(b), b->early_read))
             race(t, address, site, "writes", "read", b->reader);
-        bool plain_too = written && b->written >> 32 == t->run->epoch && b->writer == t->number && !b->atomic;
+        bool plain_too = written && b->written >> 32 == t->block->epoch && is_writer(t, b) && !b->atomic;
         b->written = epoch_of(t);
         b->writer = (uint16_t)t->number;
+        b->writer_rank = (uint8_t)t->block->rank;
+        b->early_write = t->arrived;
         b->atomic = flags & LF_SIM_ATOMIC && !plain_too;
         b->pending = false;
     }
 }
 
-static void check_shared(lf_sim_thread *t, const char *address, uint64_t bytes, uint32_t site, unsigned flags) {
-    check_shared_bounds(t, address, bytes, site, flags);
+static void check_shared(lf_sim_thread *t, const char *address, uint64_t bytes, uint32_t site, unsigned flags, bool all) {
+    check_shared_bounds(t, address, bytes, site, flags, all);
     lf_sim_byte *b = &t->run->device->bytes[address - t->run->device->shared];
     for (uint64_t i = 0; i < bytes; i++) check_shared_byte(t, address + i, b + i, site, flags);
 }
@@ -214,11 +233,11 @@ void lf_sim_check(lf_sim_thread *t, const void *pointer, uint64_t bytes, uint32_
         lf_sim_fault(t, LF_SIM_MISALIGNED_ACCESS, site, "%s of %llu bytes at %p, which is no multiple of %llu",
                      flags & LF_SIM_WRITE ? "write" : "read", (unsigned long long)bytes, pointer, 1ull << what->align_log2);
     if (!bytes) return;
-    bool shared = what->space == LF_SIM_SHARED;
+    bool shared = what->space == LF_SIM_SHARED || what->space == LF_SIM_CLUSTER;
     if (what->space == LF_SIM_GENERIC)
-        shared = address >= r->device->shared && address < r->device->shared + LF_SIM_MAX_SHARED;
+        shared = address >= r->device->shared && address < r->device->shared + r->device->n_shared;
     if (shared) {
-        check_shared(t, address, bytes, site, flags);
+        check_shared(t, address, bytes, site, flags, what->space != LF_SIM_SHARED);
     } else {
         if (what->space == LF_SIM_GENERIC && on_stack(t, address, bytes)) return;
         if (!(flags & LF_SIM_WRITE) && in_arguments(r, address, bytes)) return;

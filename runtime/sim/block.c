@@ -1,4 +1,4 @@
-// Blocks in turn; in a block, warps in turn; in a warp, lanes in turn, each until it waits, gives way or ends. When nobody can go on and
+// Clusters in turn, mostly of one block; in a cluster, blocks in turn; in a block, warps in turn; in a warp, lanes in turn, each until it waits, gives way or ends. When nobody can go on and
 // not all wait at the same barrier, the kernel is at fault.
 #include "runtime/sim/sim.h"
 #include <string.h>
@@ -28,6 +28,7 @@ void lf_sim_meet(lf_sim_thread *t, uint32_t site, uint32_t mask, lf_sim_collecti
 
 static void thread_main(lf_sim_thread *t) {
     t->run->program->entry(t, t->run->args);
+    lf_sim_thread_ends(t);
     t->state = LF_SIM_DONE;
     for (;;) lf_sim_leave(t);
 }
@@ -64,76 +65,92 @@ static bool resume(lf_sim_run *r, lf_sim_thread *t) {
     return new || t->state != LF_SIM_READY;
 }
 
-static bool run_warp(lf_sim_run *r, uint32_t warp) {
+static bool run_warp(lf_sim_run *r, const lf_sim_block *b, uint32_t warp) {
     bool progress = false;
     do {
         for (uint32_t i = warp * LF_SIM_WARP; i < r->block && i < (warp + 1) * LF_SIM_WARP && !r->faulted; i++) {
-            lf_sim_thread *t = &r->threads[i];
+            lf_sim_thread *t = &b->threads[i];
             if (t->state == LF_SIM_NEW || t->state == LF_SIM_READY) progress |= resume(r, t);
         }
-    } while (!r->faulted && lf_sim_resolve_warp(r, warp));
+    } while (!r->faulted && lf_sim_resolve_warp(r, b, warp));
     return progress;
 }
 
 // What all threads do: 0 not the same.
-static lf_sim_state common_state(const lf_sim_run *r) {
-    const lf_sim_thread *first = &r->threads[0];
+static lf_sim_state common_state(const lf_sim_run *r, const lf_sim_block *b) {
+    const lf_sim_thread *first = &b->threads[0];
     for (uint32_t i = 0; i < r->block; i++) {
-        const lf_sim_thread *t = &r->threads[i];
+        const lf_sim_thread *t = &b->threads[i];
         if (t->state != first->state || (t->state == LF_SIM_AT_BARRIER && t->site != first->site)) return LF_SIM_NEW;
     }
     return first->state;
 }
 
 static bool anyone_ready(const lf_sim_run *r) {
-    for (uint32_t i = 0; i < r->block; i++)
+    for (uint32_t i = 0; i < r->cluster * r->block; i++)
         if (r->threads[i].state == LF_SIM_READY) return true;
     return false;
 }
 
-static void run_block(lf_sim_run *r) {
-    uint64_t idle = 0;
-    while (!r->faulted) {
-        bool progress = false;
-        for (uint32_t warp = 0; warp * LF_SIM_WARP < r->block && !r->faulted; warp++) progress |= run_warp(r, warp);
-        if (r->faulted) return;
-        lf_sim_state all = common_state(r);
-        if (all == LF_SIM_DONE || all == LF_SIM_AT_BARRIER) lf_sim_note_unwritten(r);
-        if (all == LF_SIM_DONE || r->faulted) return;
-        if (all == LF_SIM_AT_BARRIER) {
-            r->epoch++;
-            for (uint32_t i = 0; i < r->block; i++) r->threads[i].state = LF_SIM_READY;
-        } else if (!anyone_ready(r)) {
-            lf_sim_diagnose(r);
-        } else {
-            idle = progress ? 0 : idle + r->block;
-            if (idle > MOST_TURNS)
-                lf_sim_note_fault(r, NULL, LF_SIM_HANG, UINT32_MAX,
-                                  "threads only wait for each other at atomic or volatile accesses");
-        }
-    }
+// True: the block has ended, or has passed a barrier.
+static bool pass_barrier(lf_sim_run *r, lf_sim_block *b) {
+    lf_sim_state all = common_state(r, b);
+    if (all != LF_SIM_DONE && all != LF_SIM_AT_BARRIER) return false;
+    lf_sim_note_unwritten(r);
+    if (all == LF_SIM_DONE || r->faulted) return true;
+    b->epoch = ++r->epoch;
+    for (uint32_t i = 0; i < r->block; i++) b->threads[i].state = LF_SIM_READY;
+    return true;
 }
 
-static void begin_block(lf_sim_run *r) {
-    r->first_epoch = ++r->epoch;
-    r->atomics = 0;
-    memset(r->warp_epoch, 0, sizeof r->warp_epoch);
+static void run_cluster(lf_sim_run *r) {
+    uint64_t idle = 0;
+    while (!r->faulted && r->ended < r->cluster * r->block) {
+        bool progress = false;
+        for (uint32_t i = 0; i < r->cluster; i++)
+            for (uint32_t warp = 0; warp * LF_SIM_WARP < r->block && !r->faulted; warp++)
+                progress |= run_warp(r, &r->blocks[i], warp);
+        for (uint32_t i = 0; i < r->cluster && !r->faulted; i++)
+            progress |= r->blocks[i].ended < r->block && pass_barrier(r, &r->blocks[i]);
+        if (r->faulted || r->ended == r->cluster * r->block) break;
+        idle = progress ? 0 : idle + r->block;
+        if (!anyone_ready(r))
+            lf_sim_diagnose(r);
+        else if (idle > MOST_TURNS)
+            lf_sim_note_fault(r, NULL, LF_SIM_HANG, UINT32_MAX,
+                              "threads only wait for each other at atomic or volatile accesses");
+    }
+    lf_sim_note_unwritten(r);
+}
+
+static void begin_block(lf_sim_run *r, lf_sim_block *b, uint32_t ctaid, uint32_t rank) {
+    *b = (lf_sim_block){
+        .ctaid = ctaid, .rank = rank, .threads = r->threads + (size_t)rank * r->block, .epoch = r->first_epoch};
+    char *shared = r->device->shared + rank * r->stride;
     for (uint32_t i = 0; i < r->block; i++) {
-        lf_sim_thread *t = &r->threads[i];
-        t->face = (lf_sim_face){&lf_sim_calls_table, r->device->shared};
+        lf_sim_thread *t = &b->threads[i];
+        t->face = (lf_sim_face){&lf_sim_calls_table, shared};
         t->run = r;
+        t->block = b;
         t->number = i;
         t->state = LF_SIM_NEW;
         t->unfenced = false;
+        t->arrived = false;
         t->fence_order = 0;
         t->group = 0;
         t->copies.count = 0;
     }
-    memset(r->device->shared, 0xff, r->shared_bytes); // what nobody has written in this block
+    memset(shared, 0xff, r->shared_bytes); // what nobody has written in this block
 }
 
-static void end_block(lf_sim_run *r) {
-    for (uint32_t i = 0; i < r->block; i++) give_stack(r->device, &r->threads[i]);
+static void begin_cluster(lf_sim_run *r, uint32_t first) {
+    r->first_epoch = r->cluster_epoch = r->cluster_epoch_before = ++r->epoch;
+    r->arrived = r->ended = r->phase = 0;
+    for (uint32_t i = 0; i < r->cluster; i++) begin_block(r, &r->blocks[i], first + i, i);
+}
+
+static void end_cluster(lf_sim_run *r) {
+    for (uint32_t i = 0; i < r->cluster * r->block; i++) give_stack(r->device, &r->threads[i]);
 }
 
 // Epochs tell records of this launch from older ones, until the counter comes round.
@@ -141,16 +158,16 @@ static void begin_epochs(lf_sim_run *r) {
     lf_sim_device *d = r->device;
     r->epoch = d->epoch;
     if (r->epoch < UINT32_MAX / 2) return;
-    memset(d->bytes, 0, LF_SIM_MAX_SHARED * sizeof *d->bytes);
+    memset(d->bytes, 0, d->n_shared * sizeof *d->bytes);
     r->epoch = 0;
 }
 
 void lf_sim_run_launch(lf_sim_run *r) {
     begin_epochs(r);
-    for (r->ctaid = 0; r->ctaid < r->grid && !r->faulted; r->ctaid++) {
-        begin_block(r);
-        run_block(r);
-        end_block(r);
+    for (uint32_t first = 0; first < r->grid && !r->faulted; first += r->cluster) {
+        begin_cluster(r, first);
+        run_cluster(r);
+        end_cluster(r);
     }
     r->device->epoch = r->epoch;
 }

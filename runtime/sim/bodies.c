@@ -29,7 +29,7 @@ BODY(ntid) {
 }
 BODY(ctaid) {
     UNUSED;
-    out[0] = t->run->ctaid;
+    out[0] = t->block->ctaid;
 }
 BODY(nctaid) {
     UNUSED;
@@ -271,6 +271,35 @@ BODY(float_to_bf16) {
 BODY(floats_to_bf16x2) {
     UNUSED;
     out[0] = bf16_of(in[0]) << 16 | bf16_of(in[1]);
+}
+
+// The greater (or, of the bits turned round, the lesser) of two halves by their order as numbers, -0 below +0; a NaN wins.
+static uint32_t greater_half(uint32_t a, uint32_t b, uint32_t infinity, bool least) {
+    if ((a & 0x7fff) > infinity || (b & 0x7fff) > infinity) return 0x7fff;
+    int32_t x = a & 0x8000 ? -(int32_t)(a & 0x7fff) - 1 : (int32_t)a,
+            y = b & 0x8000 ? -(int32_t)(b & 0x7fff) - 1 : (int32_t)b;
+    return (x > y) != least ? a : b;
+}
+static uint32_t greater_halves(const uint64_t *in, uint32_t infinity, bool least) {
+    return greater_half((uint32_t)in[0] & 0xffff, (uint32_t)in[1] & 0xffff, infinity, least) |
+           greater_half((uint32_t)in[0] >> 16, (uint32_t)in[1] >> 16, infinity, least) << 16;
+}
+enum { BF16_INFINITY = 0x7f80, F16_INFINITY = 0x7c00 };
+BODY(max_bf16x2) {
+    UNUSED;
+    out[0] = greater_halves(in, BF16_INFINITY, false);
+}
+BODY(min_bf16x2) {
+    UNUSED;
+    out[0] = greater_halves(in, BF16_INFINITY, true);
+}
+BODY(max_f16x2) {
+    UNUSED;
+    out[0] = greater_halves(in, F16_INFINITY, false);
+}
+BODY(min_f16x2) {
+    UNUSED;
+    out[0] = greater_halves(in, F16_INFINITY, true);
 }
 
 BODY(saturate_u64_to_u32) {

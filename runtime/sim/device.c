@@ -20,9 +20,7 @@ static void destroy(lf_device *device) {
         next = s->next;
         lf_sim_stack_destroy(a, s);
     }
-    for (uint32_t i = 0; d->threads && i < LF_SIM_MAX_BLOCK; i++)
-        if (d->threads[i].copies.allocator) lf_vec_finish(&d->threads[i].copies);
-    lf_free(a, d->threads);
+    lf_sim_free_threads(d);
     lf_free(a, d->shared);
     lf_free(a, d->bytes);
     lf_sim_memory_finish(&d->memory);
@@ -66,6 +64,7 @@ static const lf_device_info like_h200 = {.target = "sim",
                                          .processors = 132,
                                          .threads_a_processor = 2048,
                                          .registers_a_processor = 65536,
+                                         .shared_a_processor = 233472,
                                          .max_block = LF_SIM_MAX_BLOCK,
                                          .max_shared = LF_SIM_MAX_SHARED};
 

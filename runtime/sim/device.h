@@ -74,6 +74,7 @@ void lf_sim_free_in_order(const uint64_t *args, uint64_t begin, uint64_t end);
 // ---- kernel.c
 lf_status lf_sim_kernel_load(lf_device *device, const lf_image *image, lf_kernel **out_kernel);
 void lf_sim_kernel_destroy(lf_kernel *kernel);
+void lf_sim_free_threads(lf_sim_device *d);
 lf_status lf_sim_launch(lf_stream *stream, const lf_launch *l);
 lf_status lf_sim_load_native(lf_sim_device *d, const char *entry, lf_native_kernel fn, const lf_image *of,
                              lf_kernel **out_kernel);

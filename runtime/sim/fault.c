@@ -30,9 +30,9 @@ static void note(lf_sim_run *r, const lf_sim_thread *t, lf_sim_fault_kind kind, 
     size_t at = 0;
     put(r, &at, "%s: kernel %s: %s", names[kind], p->texts + p->name, what);
     if (t)
-        put(r, &at, " (block %u of %u, thread %u of %u", r->ctaid, r->grid, t->number, r->block);
+        put(r, &at, " (block %u of %u, thread %u of %u", t->block->ctaid, r->grid, t->number, r->block);
     else
-        put(r, &at, " (block %u of %u", r->ctaid, r->grid);
+        put(r, &at, " (block %u of %u", r->blocks[0].ctaid, r->grid);
     if (site < p->n_sites) {
         const lf_sim_site *s = &p->sites[site];
         if (s->what) put(r, &at, ", at %s", p->texts + s->what);
@@ -53,7 +53,7 @@ void lf_sim_note_unwritten(lf_sim_run *r) {
     if (!r->unwritten.any || r->faulted) return;
     uint64_t offset;
     const char *name = lf_sim_shared_name(r, r->unwritten.address, &offset);
-    lf_sim_note_fault(r, &r->threads[r->unwritten.thread], LF_SIM_UNINITIALISED_SHARED, r->unwritten.site,
+    lf_sim_note_fault(r, r->unwritten.thread, LF_SIM_UNINITIALISED_SHARED, r->unwritten.site,
                       "reads byte %llu of @%s, which no thread of the block has written", (unsigned long long)offset, name);
 }
 

@@ -12,6 +12,7 @@ typedef struct lf_sim_kernel {
 
 // Words before the argument block of a launch, on their way through the inner device.
 enum { HEAD_DEVICE, HEAD_QUEUE, HEAD_PROGRAM, HEAD_GRID, HEAD_BLOCK, HEAD_SHARED, HEAD_WORDS };
+enum { GUARD = 256 }; // bytes at least between the shared memories of blocks of a cluster
 
 // Whoever waits for a mailbox that the launch was to write must not wait for ever.
 static void release_mailboxes(lf_sim_device *d, const uint64_t *words, uint32_t n) {
@@ -24,17 +25,38 @@ static void release_mailboxes(lf_sim_device *d, const uint64_t *words, uint32_t 
     }
 }
 
-static bool make_room(lf_sim_device *d) {
+// Room once given stays: at first for a block of any size.
+static bool make_room(lf_sim_device *d, const lf_sim_run *r) {
     const lf_allocator *a = d->base.allocator;
-    if (!d->threads) d->threads = lf_alloc_zero(a, LF_SIM_MAX_BLOCK * sizeof *d->threads);
-    if (!d->shared) d->shared = lf_alloc_zero(a, LF_SIM_MAX_SHARED + 128);
-    if (!d->bytes) d->bytes = lf_alloc_zero(a, LF_SIM_MAX_SHARED * sizeof *d->bytes);
-    return d->threads && d->shared && d->bytes;
+    size_t n = (size_t)r->cluster * r->block, bytes = r->cluster * r->stride;
+    if (n < LF_SIM_MAX_BLOCK) n = LF_SIM_MAX_BLOCK;
+    if (bytes < LF_SIM_MAX_SHARED) bytes = LF_SIM_MAX_SHARED;
+    if (n > d->n_threads) {
+        lf_sim_free_threads(d);
+        d->threads = lf_alloc_zero(a, n * sizeof *d->threads);
+        d->n_threads = d->threads ? n : 0;
+    }
+    if (bytes > d->n_shared) {
+        lf_free(a, d->shared);
+        lf_free(a, d->bytes);
+        d->shared = lf_alloc_zero(a, bytes + 128);
+        d->bytes = lf_alloc_zero(a, bytes * sizeof *d->bytes);
+        d->n_shared = d->shared && d->bytes ? bytes : 0;
+    }
+    return d->n_threads && d->n_shared;
+}
+
+void lf_sim_free_threads(lf_sim_device *d) {
+    for (size_t i = 0; i < d->n_threads; i++)
+        if (d->threads[i].copies.allocator) lf_vec_finish(&d->threads[i].copies);
+    lf_free(d->base.allocator, d->threads);
+    d->threads = NULL;
+    d->n_threads = 0;
 }
 
 static void execute(lf_sim_run *r) {
     lf_sim_device *d = r->device;
-    for (uint32_t i = 0; i < r->block; i++)
+    for (uint32_t i = 0; i < r->cluster * r->block; i++)
         if (!d->threads[i].copies.allocator) lf_vec_init(&d->threads[i].copies, d->base.allocator);
     r->threads = d->threads;
     r->launch = ++d->launches ? d->launches : ++d->launches;
@@ -64,7 +86,8 @@ static void launch_in_order(const uint64_t *args, uint64_t begin, uint64_t end) 
                               .name = p->name,
                               .n_sites = p->n_sites,
                               .n_shared = p->n_shared,
-                              .shared_bytes = p->shared_bytes};
+                              .shared_bytes = p->shared_bytes,
+                              .cluster = p->cluster};
     uint32_t dynamic = (uint32_t)args[HEAD_SHARED];
     lf_sim_run r = {.device = d,
                     .program = &code,
@@ -73,10 +96,12 @@ static void launch_in_order(const uint64_t *args, uint64_t begin, uint64_t end) 
                     .n_args = (uint32_t)(args[HEAD_GRID] >> 32),
                     .grid = (uint32_t)args[HEAD_GRID],
                     .block = (uint32_t)args[HEAD_BLOCK],
-                    .shared_bytes = p->shared_bytes + dynamic};
+                    .shared_bytes = p->shared_bytes + dynamic,
+                    .cluster = p->cluster ? p->cluster : 1};
+    r.stride = r.cluster > 1 ? (r.shared_bytes + GUARD) / GUARD * GUARD + GUARD : LF_SIM_MAX_SHARED;
     pthread_mutex_lock(&d->running);
     lf_sim_memory_trim(&d->memory, LF_SIM_MOST_FREED);
-    if (make_room(d))
+    if (make_room(d, &r))
         execute(&r);
     else
         lf_sim_note_fault(&r, NULL, LF_SIM_OUT_OF_MEMORY, UINT32_MAX, "for its threads");
@@ -100,6 +125,9 @@ lf_status lf_sim_kernel_load(lf_device *device, const lf_image *image, lf_kernel
     if (image->kind != LF_IMAGE_NATIVE || !p || p->magic != LF_SIM_MAGIC)
         return lf_error(device->allocator, LF_UNSUPPORTED, "kernel %s: the SIM device runs code that was made for it only",
                         image->entry);
+    if (p->cluster > LF_SIM_MAX_CLUSTER)
+        return lf_error(device->allocator, LF_UNSUPPORTED, "kernel %s wants a cluster of %u blocks; sim takes at most %d",
+                        image->entry, p->cluster, LF_SIM_MAX_CLUSTER);
     if (p->shared_bytes > LF_SIM_MAX_SHARED)
         return lf_error(device->allocator, LF_UNSUPPORTED, "kernel %s needs %u bytes of shared memory; sim has %u",
                         image->entry, p->shared_bytes, device->info.max_shared);
@@ -132,7 +160,11 @@ static lf_status check_launch(const lf_device *device, const lf_launch *l) {
         return lf_error(a, LF_INVALID_ARGUMENT, "a grid of %u blocks; at most %d can be launched", l->grid, INT32_MAX);
     if (!l->block || l->block > LF_SIM_MAX_BLOCK)
         return lf_error(a, LF_INVALID_ARGUMENT, "a block of %u threads; sim takes 1 to %d", l->block, LF_SIM_MAX_BLOCK);
-    uint32_t fixed = ((const lf_sim_kernel *)l->kernel)->program->shared_bytes;
+    const lf_sim_program *p = ((const lf_sim_kernel *)l->kernel)->program;
+    uint32_t fixed = p->shared_bytes;
+    if (p->cluster && l->grid % p->cluster)
+        return lf_error(a, LF_INVALID_ARGUMENT, "a grid of %u blocks is no multiple of the kernel's cluster of %u", l->grid,
+                        p->cluster);
     if (l->shared > LF_SIM_MAX_SHARED - fixed)
         return lf_error(a, LF_INVALID_ARGUMENT, "%u bytes of shared memory a block; sim has %d", l->shared,
                         LF_SIM_MAX_SHARED);

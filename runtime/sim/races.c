@@ -7,7 +7,7 @@ void lf_sim_fence(lf_sim_thread *t, unsigned flags) {
     lf_sim_run *r = t->run;
     if (flags & LF_SIM_SYSTEM) t->unfenced = false;
     if (!(flags & LF_SIM_RELEASE)) return;
-    t->fence_epoch = r->epoch;
+    t->fence_epoch = t->block->epoch;
     t->fence_order = ++r->order;
 }
 
@@ -15,10 +15,10 @@ void lf_sim_fence(lf_sim_thread *t, unsigned flags) {
 static void publish(lf_sim_thread *t) {
     lf_sim_run *r = t->run;
     if (!r->released || !t->fence_order) return;
-    r->released[r->ctaid].any = true;
-    r->released[r->ctaid].epoch = t->fence_epoch;
-    r->released[r->ctaid].order = t->fence_order;
-    r->released[r->ctaid].thread = t->number;
+    r->released[t->block->ctaid].any = true;
+    r->released[t->block->ctaid].epoch = t->fence_epoch;
+    r->released[t->block->ctaid].order = t->fence_order;
+    r->released[t->block->ctaid].thread = t->number;
 }
 
 // Whether the block that wrote the cell has published the write: by a thread that had passed a barrier since, or by the writer.
@@ -33,15 +33,17 @@ static void check_other(lf_sim_thread *t, const lf_sim_cell *c, uint64_t at, uin
     lf_sim_run *r = t->run;
     const char *verb = flags & LF_SIM_WRITE ? "writes" : "reads";
     if (c->atomic && flags & LF_SIM_ATOMIC) return;
-    if (c->block == r->ctaid) {
+    if (c->block == t->block->ctaid) {
         bool same_warp = c->thread / LF_SIM_WARP == t->number / LF_SIM_WARP; // lanes may have met at a sync of their warp
-        if (c->epoch == r->epoch && c->thread != t->number && !(same_warp && r->warp_epoch[t->number / LF_SIM_WARP]))
+        if (c->epoch == t->block->epoch && c->thread != t->number &&
+            !(same_warp && t->block->warp_epoch[t->number / LF_SIM_WARP]))
             lf_sim_fault(t, LF_SIM_GLOBAL_RACE, site,
                          "%s byte %llu of an allocation, which thread %u has written since the last barrier", verb,
                          (unsigned long long)at, c->thread);
         return;
     }
-    if (!r->atomics)
+    if (c->block / r->cluster == t->block->ctaid / r->cluster && c->epoch < r->cluster_epoch) return; // both have met since
+    if (!t->block->atomics)
         lf_sim_fault(t, LF_SIM_GLOBAL_RACE, site, "%s byte %llu of an allocation, which block %u has written in this launch",
                      verb, (unsigned long long)at, c->block);
     if (!is_released(r, c))
@@ -53,7 +55,7 @@ static void check_other(lf_sim_thread *t, const lf_sim_cell *c, uint64_t at, uin
 void lf_sim_global_races(lf_sim_thread *t, const lf_sim_allocation *a, uintptr_t address, uint64_t bytes, uint32_t site,
                          unsigned flags) {
     lf_sim_run *r = t->run;
-    if (flags & LF_SIM_ATOMIC) r->atomics++;
+    if (flags & LF_SIM_ATOMIC) t->block->atomics++;
     if (flags & LF_SIM_ATOMIC && flags & LF_SIM_WRITE) publish(t);
     if (!a->cells) return;
     uint64_t at = address - a->begin;
@@ -68,10 +70,11 @@ void lf_sim_global_races(lf_sim_thread *t, const lf_sim_allocation *a, uintptr_t
                          (unsigned long long)at, c->block);
         if (known) check_other(t, c, at, site, flags);
         if (!(flags & LF_SIM_WRITE)) continue;
-        bool mine = c->launch == r->launch && c->block == r->ctaid && c->thread == t->number && c->epoch == r->epoch;
+        bool mine =
+            c->launch == r->launch && c->block == t->block->ctaid && c->thread == t->number && c->epoch == t->block->epoch;
         *c = (lf_sim_cell){.launch = r->launch,
-                           .block = r->ctaid,
-                           .epoch = r->epoch,
+                           .block = t->block->ctaid,
+                           .epoch = t->block->epoch,
                            .order = ++r->order,
                            .thread = (uint16_t)t->number,
                            .bytes = (uint8_t)(mask | (mine ? c->bytes : 0)),

@@ -1,6 +1,6 @@
 // What the files of the SIM device share. A launch runs its blocks in turn, the threads of a block as fibers of one thread of the process:
-// each runs until it must wait for others (a barrier, a warp operation), gives way (an atomic or volatile access) or ends. One launch runs
-// at a time on a device. Streams, events and their order are those of an inner CPU device; see device.c, whose own files share device.h.
+// each runs until it must wait for others (a barrier, a warp operation), gives way (an atomic or volatile access) or ends. The blocks of a
+// cluster run together. One launch runs at a time on a device. Streams, events and their order are those of an inner CPU device; see device.c, whose own files share device.h.
 #ifndef LF_RUNTIME_SIM_H
 #define LF_RUNTIME_SIM_H
 #include "base/sim_abi.h"
@@ -14,7 +14,13 @@ typedef enum lf_sim_fault_kind {
 #undef LF_SIM_FAULT
 } lf_sim_fault_kind;
 
-enum { LF_SIM_WARP = 32, LF_SIM_MAX_BLOCK = 1024, LF_SIM_MAX_SHARED = 232448, LF_SIM_STACK = 256 * 1024 };
+enum {
+    LF_SIM_WARP = 32,
+    LF_SIM_MAX_BLOCK = 1024,
+    LF_SIM_MAX_CLUSTER = 16,
+    LF_SIM_MAX_SHARED = 232448,
+    LF_SIM_STACK = 256 * 1024
+};
 
 typedef struct lf_sim_device lf_sim_device;
 typedef struct lf_sim_run lf_sim_run;
@@ -80,15 +86,35 @@ void lf_sim_copy_commit(lf_sim_thread *t);
 void lf_sim_copy_wait(lf_sim_thread *t, uint32_t groups_left, uint32_t site); // all but the latest groups_left groups
 
 // ---- threads
-typedef enum lf_sim_state { LF_SIM_NEW, LF_SIM_READY, LF_SIM_AT_BARRIER, LF_SIM_AT_WARP, LF_SIM_DONE } lf_sim_state;
+typedef enum lf_sim_state {
+    LF_SIM_NEW,
+    LF_SIM_READY,
+    LF_SIM_AT_BARRIER,
+    LF_SIM_AT_WARP,
+    LF_SIM_AT_CLUSTER,
+    LF_SIM_DONE
+} lf_sim_state;
 
 // Does a warp operation for the lanes in `active`: reads their operands, writes their results.
 typedef void (*lf_sim_collective)(lf_sim_thread *const lanes[LF_SIM_WARP], uint32_t active);
 
+// A block of the cluster that runs.
+typedef struct lf_sim_block {
+    uint32_t ctaid, rank;   // in the grid, in the cluster
+    lf_sim_thread *threads; // block of them
+    uint32_t epoch;         // when it last passed a barrier
+    uint32_t warp_epoch[LF_SIM_MAX_BLOCK / LF_SIM_WARP];
+    uint32_t atomics; // accesses to global memory
+    uint32_t ended;   // threads
+} lf_sim_block;
+
 struct lf_sim_thread {
     lf_sim_face face; // first
     lf_sim_run *run;
+    lf_sim_block *block;
     lf_sim_state state;
+    bool arrived;    // at the cluster's barrier, where it has not waited yet
+    uint32_t phase;  // of the cluster's barrier, when it arrived
     uint32_t number; // in the block
     uint32_t site;   // where it waits
     void *sp;
@@ -107,7 +133,9 @@ struct lf_sim_thread {
 typedef struct lf_sim_byte {
     uint64_t written, read;
     uint16_t writer, reader; // reader: a thread, LF_SIM_MANY | warp, or LF_SIM_ALL
-    bool atomic, pending;    // the last write was; an asynchronous copy is to come
+    uint8_t writer_rank, reader_rank;
+    bool atomic : 1, pending : 1;         // the last write was; an asynchronous copy is to come
+    bool early_write : 1, early_read : 1; // by a thread that had arrived at the cluster's barrier before
 } lf_sim_byte;
 enum { LF_SIM_MANY = 0x8000, LF_SIM_ALL = 0xffff };
 
@@ -118,6 +146,7 @@ typedef struct lf_sim_code {
     const lf_sim_site *sites;
     const lf_sim_shared *shared;
     uint32_t name, n_sites, n_shared, shared_bytes;
+    uint32_t cluster; // blocks
 } lf_sim_code;
 
 // One launch, while it runs.
@@ -127,15 +156,17 @@ struct lf_sim_run {
     const uint64_t *args;  // as the kernel reads them
     const uint64_t *words; // the argument block
     uint32_t n_args, grid, block, shared_bytes;
-    uint32_t ctaid;
     uint32_t launch;        // number of the launch on the device
-    uint32_t first_epoch;   // of this block
+    uint32_t first_epoch;   // of this cluster
     uint32_t epoch;         // barriers passed on this device
     uint32_t order;         // counts fences and global writes
-    uint32_t atomics;       // accesses to global memory by this block
     void *scheduler;        // its stack
-    lf_sim_thread *threads; // block of them
-    uint32_t warp_epoch[LF_SIM_MAX_BLOCK / LF_SIM_WARP];
+    uint32_t cluster;       // blocks that run together
+    uint64_t stride;        // from one block's shared memory to the next one's, in bytes
+    lf_sim_thread *threads; // cluster * block of them
+    lf_sim_block blocks[LF_SIM_MAX_CLUSTER];
+    uint32_t arrived, ended, phase;               // at the cluster's barrier: threads; how often all have
+    uint32_t cluster_epoch, cluster_epoch_before; // when all had, the last time and the time before
     struct {
         uint32_t epoch, order, thread;
         bool any;
@@ -145,7 +176,8 @@ struct lf_sim_run {
     // The first read of shared memory that nobody has written: a fault of its own, unless it turns out to be one side of a race.
     struct {
         bool any;
-        uint32_t thread, site;
+        uint32_t site;
+        const lf_sim_thread *thread;
         const char *address;
     } unwritten;
     bool faulted, no_memory;
@@ -159,9 +191,17 @@ void lf_sim_wait_barrier(lf_sim_thread *t, uint32_t site);
 void lf_sim_meet(lf_sim_thread *t, uint32_t site, uint32_t mask, lf_sim_collective fn, const uint64_t *operands,
                  uint64_t *results);
 
+// ---- cluster.c
+void lf_sim_thread_ends(lf_sim_thread *t);
+uint32_t lf_sim_rank_of(const lf_sim_run *r, const void *address); // of the block whose shared memory this is
+void lf_sim_check_owner(lf_sim_thread *t, const void *address, uint32_t site, const char *verb); // it runs
+void lf_sim_do_cluster_arrive(lf_sim_thread *t, uint32_t site, const uint64_t *in, uint64_t *out);
+void lf_sim_do_cluster_wait(lf_sim_thread *t, uint32_t site, const uint64_t *in, uint64_t *out);
+void lf_sim_do_cluster_map(lf_sim_thread *t, uint32_t site, const uint64_t *in, uint64_t *out);
+
 // ---- warp.c
-bool lf_sim_resolve_warp(lf_sim_run *r, uint32_t warp); // true: lanes may go on
-void lf_sim_diagnose(lf_sim_run *r);                    // nobody can go on: says why, as a fault
+bool lf_sim_resolve_warp(lf_sim_run *r, const lf_sim_block *b, uint32_t warp); // true: lanes may go on
+void lf_sim_diagnose(lf_sim_run *r);                                           // nobody can go on: says why, as a fault
 void lf_sim_do_warp_sync(lf_sim_thread *t, uint32_t site, const uint64_t *in, uint64_t *out);
 
 // ---- access.c
@@ -191,14 +231,15 @@ struct lf_sim_device {
     lf_device base;
     lf_device *inner; // owned: a CPU device of one thread, for streams, events and their order
     lf_sim_memory memory;
-    pthread_mutex_t lock;    // queues
-    lf_sim_queue *queues;    // owned
-    lf_kernel *tasks[2];     // owned, of the inner device: what is done in stream order beside launches
-    pthread_mutex_t running; // the launch at hand, and all below
-    lf_sim_stack *stacks;    // owned, unused
-    lf_sim_thread *threads;  // owned, LF_SIM_MAX_BLOCK
-    char *shared;            // owned, LF_SIM_MAX_SHARED
-    lf_sim_byte *bytes;      // owned, of shared memory
+    pthread_mutex_t lock;       // queues
+    lf_sim_queue *queues;       // owned
+    lf_kernel *tasks[2];        // owned, of the inner device: what is done in stream order beside launches
+    pthread_mutex_t running;    // the launch at hand, and all below
+    lf_sim_stack *stacks;       // owned, unused
+    lf_sim_thread *threads;     // owned
+    char *shared;               // owned
+    lf_sim_byte *bytes;         // owned, of shared memory
+    size_t n_threads, n_shared; // that there is room for
     uint32_t epoch, launches;
 };
 #endif

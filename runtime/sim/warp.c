@@ -2,9 +2,9 @@
 #include "runtime/sim/sim.h"
 
 // The lanes of a warp; those that the block does not have are NULL.
-static void lanes_of(lf_sim_run *r, uint32_t warp, lf_sim_thread *out[LF_SIM_WARP]) {
+static void lanes_of(const lf_sim_run *r, const lf_sim_block *b, uint32_t warp, lf_sim_thread *out[LF_SIM_WARP]) {
     for (uint32_t l = 0; l < LF_SIM_WARP; l++)
-        out[l] = warp * LF_SIM_WARP + l < r->block ? &r->threads[warp * LF_SIM_WARP + l] : NULL;
+        out[l] = warp * LF_SIM_WARP + l < r->block ? &b->threads[warp * LF_SIM_WARP + l] : NULL;
 }
 
 // The lanes of t's mask that are there, when all of them wait at t's operation with t's mask; else 0. Lanes that have ended are not waited for.
@@ -30,10 +30,10 @@ static uint32_t met(lf_sim_run *r, lf_sim_thread *const lanes[LF_SIM_WARP], cons
     return active;
 }
 
-bool lf_sim_resolve_warp(lf_sim_run *r, uint32_t warp) {
+bool lf_sim_resolve_warp(lf_sim_run *r, const lf_sim_block *b, uint32_t warp) {
     lf_sim_thread *lanes[LF_SIM_WARP];
     bool any = false;
-    lanes_of(r, warp, lanes);
+    lanes_of(r, b, warp, lanes);
     for (uint32_t l = 0; l < LF_SIM_WARP && !r->faulted; l++) {
         if (!lanes[l] || lanes[l]->state != LF_SIM_AT_WARP) continue;
         uint32_t active = met(r, lanes, lanes[l]);
@@ -47,16 +47,16 @@ bool lf_sim_resolve_warp(lf_sim_run *r, uint32_t warp) {
 }
 
 static void synced(lf_sim_thread *const lanes[LF_SIM_WARP], uint32_t active) {
-    lf_sim_run *r = NULL;
+    lf_sim_block *b = NULL;
     uint32_t warp = 0;
     bool whole = true; // all lanes that there still are
     for (uint32_t l = 0; l < LF_SIM_WARP; l++) {
         if (!lanes[l] || lanes[l]->state == LF_SIM_DONE) continue;
-        r = lanes[l]->run;
+        b = lanes[l]->block;
         warp = lanes[l]->number / LF_SIM_WARP;
         whole &= active >> l & 1;
     }
-    if (r && whole) r->warp_epoch[warp]++;
+    if (b && whole) b->warp_epoch[warp]++;
 }
 
 void lf_sim_do_warp_sync(lf_sim_thread *t, uint32_t site, const uint64_t *in, uint64_t *out) {
@@ -68,6 +68,7 @@ static const char *doing(const lf_sim_run *r, const lf_sim_thread *t) {
                                         [LF_SIM_READY] = "runs",
                                         [LF_SIM_AT_BARRIER] = "waits at a barrier",
                                         [LF_SIM_AT_WARP] = "waits at another operation of its warp",
+                                        [LF_SIM_AT_CLUSTER] = "waits at the barrier of the cluster",
                                         [LF_SIM_DONE] = "has ended"};
     (void)r;
     return texts[t->state];
@@ -81,7 +82,7 @@ static const char *block_name(const lf_sim_run *r, uint32_t site) {
 static void diagnose_warp(lf_sim_run *r, const lf_sim_thread *t) {
     uint32_t first = t->number / LF_SIM_WARP * LF_SIM_WARP;
     for (uint32_t l = 0; l < LF_SIM_WARP && first + l < r->block; l++) {
-        const lf_sim_thread *other = &r->threads[first + l];
+        const lf_sim_thread *other = &t->block->threads[first + l];
         if (!(t->mask >> l & 1) || other == t) continue;
         if (other->state == LF_SIM_AT_WARP && other->site == t->site) continue;
         lf_sim_note_fault(r, t, LF_SIM_WRONG_MASK, t->site,
@@ -91,14 +92,14 @@ static void diagnose_warp(lf_sim_run *r, const lf_sim_thread *t) {
     }
 }
 
-void lf_sim_diagnose(lf_sim_run *r) {
+static void diagnose_block(lf_sim_run *r, const lf_sim_block *b) {
     const lf_sim_thread *waits = NULL, *other = NULL;
     for (uint32_t i = 0; i < r->block; i++) {
-        if (r->threads[i].state == LF_SIM_AT_WARP) diagnose_warp(r, &r->threads[i]);
-        if (r->threads[i].state == LF_SIM_AT_BARRIER && !waits) waits = &r->threads[i];
+        if (b->threads[i].state == LF_SIM_AT_WARP) diagnose_warp(r, &b->threads[i]);
+        if (b->threads[i].state == LF_SIM_AT_BARRIER && !waits) waits = &b->threads[i];
     }
     for (uint32_t i = 0; waits && i < r->block && !other; i++)
-        if (r->threads[i].state != LF_SIM_AT_BARRIER || r->threads[i].site != waits->site) other = &r->threads[i];
+        if (b->threads[i].state != LF_SIM_AT_BARRIER || b->threads[i].site != waits->site) other = &b->threads[i];
     if (other && other->state == LF_SIM_AT_BARRIER)
         lf_sim_note_fault(r, waits, LF_SIM_DIVERGENT_BARRIER, waits->site,
                           "thread %u waits at the barrier in %s, thread %u at the one in %s", waits->number,
@@ -106,5 +107,18 @@ void lf_sim_diagnose(lf_sim_run *r) {
     else if (other)
         lf_sim_note_fault(r, waits, LF_SIM_DIVERGENT_BARRIER, waits->site, "thread %u waits at a barrier, thread %u %s",
                           waits->number, other->number, doing(r, other));
+}
+
+void lf_sim_diagnose(lf_sim_run *r) {
+    for (uint32_t i = 0; i < r->cluster; i++) diagnose_block(r, &r->blocks[i]);
+    for (uint32_t i = 0; i < r->cluster * r->block; i++) {
+        const lf_sim_thread *t = &r->threads[i];
+        if (t->state != LF_SIM_AT_CLUSTER) continue;
+        for (uint32_t k = 0; k < r->cluster * r->block; k++)
+            if (r->threads[k].state != LF_SIM_AT_CLUSTER && r->threads[k].state != LF_SIM_DONE)
+                lf_sim_note_fault(r, t, LF_SIM_DIVERGENT_BARRIER, t->site,
+                                  "thread %u waits at the barrier of the cluster, thread %u of block %u %s", t->number,
+                                  r->threads[k].number, r->threads[k].block->ctaid, doing(r, &r->threads[k]));
+    }
     lf_sim_note_fault(r, NULL, LF_SIM_HANG, UINT32_MAX, "no thread can go on"); // when nothing better was found
 }

@@ -53,6 +53,9 @@ static const char declarations[] =
     "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
     "declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()\n"
     "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)\n"
+    "declare ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3), i32)\n"
+    "declare void @llvm.nvvm.barrier.cluster.arrive.aligned()\n"
+    "declare void @llvm.nvvm.barrier.cluster.wait.aligned()\n"
     "declare void @llvm.nvvm.bar.warp.sync(i32)\n"
     "declare void @llvm.nvvm.membar.gl()\n"
     "declare void @llvm.nvvm.membar.sys()\n"
@@ -78,7 +81,8 @@ static const char declarations[] =
 
 // Arguments: out, in, mailbox, a number. %tid, %tid64, %ctaid, %out, %in, %box (sequence), %value, %number; %mine and %theirs: this
 // thread's word of @s and the word of thread 63 - tid; %outmine: of the output.
-static const char prologue[] = "define ptx_kernel void @kernel(ptr byval([4 x i64]) align 8 %args) {\n"
+static const char begin[] = "define ptx_kernel void @kernel(ptr byval([4 x i64]) align 8 %args)";
+static const char prologue[] = " {\n"
                                "entry:\n"
                                "  %a1 = getelementptr i8, ptr %args, i64 8\n"
                                "  %a2 = getelementptr i8, ptr %args, i64 16\n"
@@ -131,11 +135,13 @@ typedef struct loaded {
     lf_kernel *kernel;
 } loaded;
 
-static loaded load(const char *body) {
+static loaded load(const char *body, uint32_t cluster) {
     static char text[24000];
+    char attribute[64] = "";
     lf_target sim = {.kind = LF_TARGET_SIM, .sm = 90};
     lf_llvm *l;
-    snprintf(text, sizeof text, "%s%s%s  ret void\n}\n!0 = !{}\n", declarations, prologue, body);
+    if (cluster) snprintf(attribute, sizeof attribute, " \"nvvm.cluster_dim\"=\"%u,1,1\"", cluster);
+    snprintf(text, sizeof text, "%s%s%s%s%s  ret void\n}\n!0 = !{}\n", declarations, begin, attribute, prologue, body);
     ok(lf_llvm_create(heap, &sim, LF_LLVM_KERNEL, true, "wrong", &l));
     LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "wrong");
     LLVMModuleRef module = NULL;
@@ -173,12 +179,16 @@ static void start(const loaded *l, uint32_t grid, uint32_t block, uint64_t numbe
                            &(lf_launch){.kernel = l->kernel, .args = args, .n_args = ARGS, .grid = grid, .block = block}));
 }
 
-static lf_status run(const char *body, uint32_t grid, uint32_t block, uint64_t number) {
-    loaded l = load(body);
+static lf_status run_clusters(const char *body, uint32_t cluster, uint32_t grid, uint32_t block, uint64_t number) {
+    loaded l = load(body, cluster);
     start(&l, grid, block, number);
     lf_status s = device->ops->stream_synchronize(stream);
     unload(&l);
     return s;
+}
+
+static lf_status run(const char *body, uint32_t grid, uint32_t block, uint64_t number) {
+    return run_clusters(body, 0, grid, block, number);
 }
 
 // ---- what is wrong -------------------------------------------------------------------------------------------------------------
@@ -348,6 +358,134 @@ START_TEST(test_right_twins) {
 }
 END_TEST
 
+static void fetch(uint32_t words[OUT_WORDS]) {
+    ok(device->ops->memory_copy(stream, words, out, OUT_WORDS * 4, LF_COPY_DEVICE_TO_HOST));
+    ok(device->ops->stream_synchronize(stream));
+}
+
+// ---- clusters ------------------------------------------------------------------------------------------------------------------
+
+#define ARRIVE "  call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n"
+#define WAIT "  call void @llvm.nvvm.barrier.cluster.wait.aligned()\n"
+#define MEET ARRIVE WAIT
+#define RANK                                                                                                                \
+    "  %rank = and i32 %ctaid, 1\n  %peer = xor i32 %rank, 1\n"                                                             \
+    "  %far = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %mine, i32 %peer)\n"
+#define WRITE_FAR "  store i32 %ctaid, ptr addrspace(7) %far, align 4\n"
+#define READ_MINE "  %r = load i32, ptr addrspace(3) %mine, align 4\n"
+
+// Four blocks of 64 threads, two a cluster.
+static const wrong cluster_kernels[] = {
+    {"out-of-bounds-shared", "of block 1, which need not have begun yet", 0, // no barrier before a block writes to another
+     RANK "{|" MEET "}" WRITE_FAR MEET READ_MINE},
+    {"shared-race", "of @s, which thread", 0, // none between writing to another block and its reading
+     RANK MEET WRITE_FAR "{" BARRIER "|" MEET "}" READ_MINE "{" MEET "|}"},
+    {"shared-race", "of @s, which thread", 0, // a write after arriving is seen by nobody who waits
+     RANK MEET "{" ARRIVE WRITE_FAR WAIT "|" WRITE_FAR MEET "}" READ_MINE MEET},
+    {"shared-race", "since the last barrier", 0, // another block reads what is overwritten
+     RANK MEET WRITE_FAR MEET READ_MINE "{|" MEET "}" WRITE_FAR MEET},
+    {"out-of-bounds-shared", "of block 0, which has ended", 0, // the block has gone that another reads from
+     RANK WRITE_MINE "  %is = icmp eq i32 %rank, 0\n" MEET "  br i1 {%is|false}, label %done, label %read\nread:\n"
+                     "  %r = load i32, ptr addrspace(7) %far, align 4\n" MEET "  br label %done\ndone:\n"},
+    {"out-of-bounds-shared", "an address of block 2 of a cluster of 2", 0,
+     RANK "  %p = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %mine, i32 {2|%peer})\n" MEET
+          "  store i32 1, ptr addrspace(7) %p, align 4\n" MEET},
+    {"out-of-bounds-shared", "write of 4 bytes at byte 256 of @s", 0, // beyond the array in another block
+     RANK MEET
+     "  %p = getelementptr i32, ptr addrspace(7) %far, i64 {1|0}\n  store i32 1, ptr addrspace(7) %p, align 4\n" MEET},
+    {"out-of-bounds-shared", "which is no address of shared memory",
+     0, // another block's memory is not of this address space
+     RANK WRITE_MINE MEET "  %g = addrspacecast ptr addrspace(7) %far to ptr\n  %l = ptrtoint ptr %g to i64\n"
+                          "  %q = inttoptr i64 %l to ptr addrspace(3)\n  %p = select i1 {true|false}, ptr addrspace(3) %q, "
+                          "ptr addrspace(3) %mine\n"
+                          "  %r = load i32, ptr addrspace(3) %p, align 4\n" MEET},
+    {"divergent-barrier", "arrives at the cluster's barrier twice", 0, ARRIVE "{|" WAIT "}" ARRIVE WAIT},
+    {"divergent-barrier", "without having arrived there", 0, "{|" ARRIVE "}" WAIT},
+    {"divergent-barrier", "before it waits there", 0, ARRIVE "{|" WAIT "}"},
+    {"divergent-barrier", "waits at the barrier of the cluster", 0, // half of a block is at its own barrier
+     "  br i1 {%low|false}, label %one, label %all\none:\n" BARRIER "  br label %all\nall:\n" MEET},
+    {"uninitialised-shared-read", "of @s", 0, RANK MEET "{|" WRITE_FAR "}" MEET READ_MINE},
+    {"global-race", "which block 0 has written in this launch", 0, // a cluster's barrier orders global memory too
+     "  %p = getelementptr i32, ptr addrspace(1) %outmine, i64 64\n  %is = icmp eq i32 %ctaid, 0\n  br i1 %is, label "
+     "%write, "
+     "label %go\nwrite:\n"
+     "  store i32 %tid, ptr addrspace(1) %outmine, align 4\n  br label %go\ngo:\n{" ARRIVE "|" MEET "}"
+     "  %at = icmp eq i32 %ctaid, 1\n  br i1 %at, label %read, label %done\nread:\n"
+     "  %r = load i32, ptr addrspace(1) %outmine, align 4\n  store i32 %r, ptr addrspace(1) %p, align 4\n  br label %done\n"
+     "done:\n{" WAIT "|}"},
+};
+enum { N_CLUSTER_KERNELS = sizeof cluster_kernels / sizeof *cluster_kernels };
+
+START_TEST(test_wrong_clusters) {
+    const wrong *k = &cluster_kernels[_i];
+    char text[6000];
+    choose(text, sizeof text, k->body, false);
+    lf_status s = run_clusters(text, 2, 4, 64, 0);
+    ck_assert_msg(s != NULL, "kernel %d (%s) passes", _i, k->name);
+    ck_assert_msg(!strncmp(lf_status_message(s), k->name, strlen(k->name)) && strstr(lf_status_message(s), k->says),
+                  "kernel %d: '%s' should begin with '%s' and say '%s'", _i, lf_status_message(s), k->name, k->says);
+    lf_status_destroy(s);
+    choose(text, sizeof text, k->body, true);
+    ok(run_clusters(text, 2, 4, 64, 0));
+}
+END_TEST
+
+// Each block of the largest cluster tells all others its number, and adds up what it was told.
+START_TEST(test_a_cluster_exchanges) {
+    uint32_t words[OUT_WORDS];
+    ok(run_clusters("  %rank = and i32 %ctaid, 15\n  %r64 = zext i32 %rank to i64\n"
+                    "  %cell = getelementptr i32, ptr addrspace(3) @s, i64 %r64\n"
+                    "  %to = and i32 %tid, 15\n"
+                    "  %far = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %cell, i32 %to)\n" MEET
+                    "  %is = icmp ult i32 %tid, 16\n  br i1 %is, label %write, label %met\nwrite:\n"
+                    "  store i32 %ctaid, ptr addrspace(7) %far, align 4\n  br label %met\nmet:\n" MEET
+                    "  br i1 %first, label %loop, label %done\nloop:\n"
+                    "  %i = phi i64 [0, %met], [%next, %loop]\n  %sum = phi i32 [0, %met], [%more, %loop]\n"
+                    "  %p = getelementptr i32, ptr addrspace(3) @s, i64 %i\n  %x = load i32, ptr addrspace(3) %p, align 4\n"
+                    "  %more = add i32 %sum, %x\n  %next = add i64 %i, 1\n  %on = icmp ult i64 %next, 16\n"
+                    "  br i1 %on, label %loop, label %tell\ntell:\n  %c64 = zext i32 %ctaid to i64\n"
+                    "  %q = getelementptr i32, ptr addrspace(1) %out, i64 %c64\n"
+                    "  store i32 %more, ptr addrspace(1) %q, align 4\n  br label %done\ndone:\n",
+                    16, 32, 64, 0));
+    fetch(words);
+    for (uint32_t i = 0; i < 32; i++) ck_assert_uint_eq(words[i], i < 16 ? 120 : 376);
+}
+END_TEST
+
+START_TEST(test_halves_two_at_a_time) {
+    static const struct {
+        const char *code;
+        uint32_t a, b, want;
+    } cases[] = {
+        {"max.NaN.bf16x2", 0x3f804000, 0xbf804080, 0x3f804080}, {"min.NaN.bf16x2", 0x3f804000, 0xbf804080, 0xbf804000},
+        {"max.NaN.bf16x2", 0x80000000, 0x00008000, 0x00000000}, {"min.NaN.bf16x2", 0x80000000, 0x00008000, 0x80008000},
+        {"max.NaN.bf16x2", 0x7f800001, 0xff817f80, 0x7fff7f80}, {"min.NaN.f16x2", 0x7c01fc00, 0x3c003c00, 0x7ffffc00},
+        {"max.NaN.f16x2", 0xbc003c00, 0xc000c000, 0xbc003c00},  {"max.NaN.f16x2", 0x00018001, 0x80010001, 0x00010001}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[400];
+        uint32_t words[OUT_WORDS];
+        snprintf(body, sizeof body, "  %%r = call i32 asm \"%s $0, $1, $2;\", \"=r,r,r\"(i32 %u, i32 %u)\n%s", cases[i].code,
+                 cases[i].a, cases[i].b, TELL);
+        ok(run(body, 1, 32, 0));
+        fetch(words);
+        ck_assert_msg(words[7] == cases[i].want, "%s of %#x and %#x is %#x, not %#x", cases[i].code, cases[i].a, cases[i].b,
+                      words[7], cases[i].want);
+    }
+}
+END_TEST
+
+START_TEST(test_refused_clusters) {
+    loaded l = load(MEET, 2);
+    uint64_t args[ARGS] = {0};
+    lf_status s =
+        device->ops->launch(stream, &(lf_launch){.kernel = l.kernel, .args = args, .n_args = ARGS, .grid = 3, .block = 32});
+    ck_assert_int_eq(lf_status_code(s), LF_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(lf_status_message(s), "a grid of 3 blocks is no multiple of the kernel's cluster of 2"));
+    lf_status_destroy(s);
+    unload(&l);
+}
+END_TEST
+
 START_TEST(test_whole_message) {
     lf_status s = run("  %p = getelementptr i32, ptr addrspace(1) %outmine, i64 64\n  br label %tail\ntail:\n  store i32 1, "
                       "ptr addrspace(1) %p, align 4\n",
@@ -361,7 +499,8 @@ END_TEST
 
 START_TEST(test_use_after_free) {
     void *freed;
-    loaded l = load("  %p = inttoptr i64 %number to ptr addrspace(1)\n  %r = load i32, ptr addrspace(1) %p, align 4\n" TELL);
+    loaded l =
+        load("  %p = inttoptr i64 %number to ptr addrspace(1)\n  %r = load i32, ptr addrspace(1) %p, align 4\n" TELL, 0);
     ok(device->ops->memory_alloc(stream, 64, &freed));
     start(&l, 1, 32, (uintptr_t)freed);
     ok(device->ops->stream_synchronize(stream));
@@ -388,7 +527,7 @@ START_TEST(test_faults_reach_events) {
     ok(ops->event_create(device, &before));
     ok(ops->event_create(device, &at));
     ok(ops->event_create(device, &after));
-    loaded l = load(off_by_number);
+    loaded l = load(off_by_number, 0);
     start(&l, 1, 32, 0);
     ok(ops->event_record(before, stream));
     start(&l, 1, 32, 1000);
@@ -451,11 +590,6 @@ static uint32_t want_shuffle(const char *mode, uint32_t lane, uint32_t by, uint3
     if (!strcmp(mode, "down") && lane + by <= most) from = lane + by;
     if (!strcmp(mode, "bfly") && (lane ^ by) <= most) from = lane ^ by;
     return lane_value(from);
-}
-
-static void fetch(uint32_t words[OUT_WORDS]) {
-    ok(device->ops->memory_copy(stream, words, out, OUT_WORDS * 4, LF_COPY_DEVICE_TO_HOST));
-    ok(device->ops->stream_synchronize(stream));
 }
 
 #define VALUE "  %m = mul i32 %lane, -1640531535\n  %v = xor i32 %m, 1540483477\n"
@@ -552,7 +686,7 @@ START_TEST(test_large_and_odd_blocks) {
 END_TEST
 
 START_TEST(test_refused_launches) {
-    loaded l = load("");
+    loaded l = load("", 0);
     static const lf_launch bad[] = {
         {.grid = 1, .block = 0}, {.grid = 1, .block = 1025}, {.grid = 1, .block = 32, .shared = 1 << 20}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -579,6 +713,10 @@ static Suite *suite(void) {
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, test_wrong_kernels, 0, N_KERNELS);
     tcase_add_loop_test(t, test_right_twins, 0, N_KERNELS);
+    tcase_add_loop_test(t, test_wrong_clusters, 0, N_CLUSTER_KERNELS);
+    tcase_add_test(t, test_a_cluster_exchanges);
+    tcase_add_test(t, test_halves_two_at_a_time);
+    tcase_add_test(t, test_refused_clusters);
     tcase_add_test(t, test_whole_message);
     tcase_add_test(t, test_use_after_free);
     tcase_add_test(t, test_faults_reach_events);

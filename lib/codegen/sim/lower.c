@@ -2,6 +2,7 @@
 #include "codegen/sim/lower.h"
 #include "codegen/llvm/llvm_status.h"
 #include "codegen/llvm/target.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { PTX_KERNEL = 71, SHARED_GUARD = 64 }; // bytes between shared arrays that belong to none
@@ -51,6 +52,14 @@ static uint64_t byval_bytes(const lf_sim_lowering *s, LLVMValueRef f) {
     return byval ? LLVMABISizeOfType(s->l->layout, LLVMGetTypeAttributeValue(byval)) : 0;
 }
 
+// As nvvm.cluster_dim says: "blocks,1,1".
+static uint32_t cluster_of(LLVMValueRef f) {
+    static const char name[] = "nvvm.cluster_dim";
+    LLVMAttributeRef a = LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, name, sizeof name - 1);
+    unsigned length;
+    return a ? (uint32_t)strtoul(LLVMGetStringAttributeValue(a, &length), NULL, 10) : 0;
+}
+
 // void kernel(args) becomes void kernel(thread, args): a new function takes over the blocks.
 static void reshape(lf_sim_lowering *s) {
     LLVMValueRef v_old = s->v_kernel;
@@ -61,6 +70,7 @@ static void reshape(lf_sim_lowering *s) {
     s->v_thread = LLVMGetParam(s->v_kernel, 0);
     s->v_args = LLVMGetParam(s->v_kernel, 1);
     s->args_bytes = byval_bytes(s, v_old);
+    s->cluster = cluster_of(v_old);
     LLVMBasicBlockRef b_entry = LLVMGetEntryBasicBlock(v_old);
     for (LLVMBasicBlockRef each = b_entry, next; each; each = next) {
         next = LLVMGetNextBasicBlock(each);
@@ -96,6 +106,7 @@ static lf_status place_shared(lf_sim_lowering *s) {
     LLVMValueRef v_base =
         LLVMBuildAddrSpaceCast(b, face_member(s, offsetof(lf_sim_face, shared), "shared"), l_shared, "shared");
     for (int dynamic = 0; dynamic < 2; dynamic++) {
+        if (dynamic) s->shared_bytes = (s->shared_bytes + 127) / 128 * 128; // where dynamic shared memory begins
         for (LLVMValueRef v = next_shared(LLVMGetFirstGlobal(module)), next; v; v = next) {
             next = next_shared(LLVMGetNextGlobal(v));
             if ((LLVMGetInitializer(v) == NULL) != (dynamic == 1)) continue;
@@ -116,7 +127,6 @@ static lf_status place_shared(lf_sim_lowering *s) {
             if (!lf_vec_push(&s->places, place)) return lf_out_of_memory();
         }
     }
-    s->shared_bytes = (s->shared_bytes + 127) / 128 * 128; // where dynamic shared memory begins
     return lf_sim_replace_shared(s);
 }
 

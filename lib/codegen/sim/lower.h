@@ -26,6 +26,7 @@ typedef struct lf_sim_lowering {
     lf_text texts;
     uint32_t shared_bytes;
     bool dynamic_shared;
+    uint32_t cluster;          // blocks; 0: the kernel says nothing of a cluster
     LLVMBasicBlockRef b_named; // the block whose name was put last, at `block_text`
     uint32_t block_text;
 } lf_sim_lowering;

@@ -61,7 +61,7 @@ static uint8_t log2_of(unsigned align) { return align ? (uint8_t)__builtin_ctz(a
 
 static uint8_t space_of(LLVMValueRef v_pointer) {
     unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(v_pointer));
-    return space == 1 ? LF_SIM_GLOBAL : space == 3 ? LF_SIM_SHARED : LF_SIM_GENERIC;
+    return space == 1 ? LF_SIM_GLOBAL : space == 3 ? LF_SIM_SHARED : space == 7 ? LF_SIM_CLUSTER : LF_SIM_GENERIC;
 }
 
 static LLVMValueRef generic(lf_sim_lowering *s, LLVMValueRef v_pointer) {

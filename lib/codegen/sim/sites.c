@@ -89,17 +89,11 @@ lf_status lf_sim_emit_program(lf_sim_lowering *s) {
                            s->l_i32, s->l_i32, s->l_i32, s->l_i32, s->l_i32};
     LLVMValueRef v = LLVMAddGlobal(s->l->emit.module, LLVMStructTypeInContext(c, types, sizeof types / sizeof *types, false),
                                    LF_SIM_SYMBOL);
-    LLVMValueRef fields[] = {word(s->l_i64, LF_SIM_MAGIC),
-                             distance(s, s->v_kernel, v),
-                             distance(s, v_texts, v),
-                             distance(s, v_sites, v),
-                             distance(s, v_shared, v),
-                             word(s->l_i32, name),
-                             word(s->l_i32, s->sites.count),
-                             word(s->l_i32, s->shared.count),
-                             word(s->l_i32, s->shared_bytes),
-                             word(s->l_i32, s->dynamic_shared),
-                             word(s->l_i32, 0)};
+    LLVMValueRef fields[] = {
+        word(s->l_i64, LF_SIM_MAGIC),      distance(s, s->v_kernel, v),     distance(s, v_texts, v),
+        distance(s, v_sites, v),           distance(s, v_shared, v),        word(s->l_i32, name),
+        word(s->l_i32, s->sites.count),    word(s->l_i32, s->shared.count), word(s->l_i32, s->shared_bytes),
+        word(s->l_i32, s->dynamic_shared), word(s->l_i32, s->cluster)};
     LLVMSetInitializer(v, LLVMConstStructInContext(c, fields, sizeof fields / sizeof *fields, false));
     LLVMSetGlobalConstant(v, true);
     LLVMSetVisibility(v, LLVMHiddenVisibility); // so that distances to it are known within the object
