@@ -205,6 +205,38 @@ static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64
                                      : 1);
 }
 
+// ---- scans -----------------------------------------------------------------------------------------------------------------------
+
+enum { WARP_SCAN = 1024, MOST_WALKED = 8 };
+
+static void share_tiles(lf_launch_plan *plan, uint64_t rows, uint64_t columns, uint32_t lanes) {
+    plan->cells = rows * ((plan->columns + columns - 1) / columns);
+    plan->zero_bytes = LFUSER_ABI_SCAN_HEAD + 8 * lanes * plan->cells;
+    plan->shared_out = true;
+}
+
+// Short rows a warp each; one tile, or several of many rows, a block; of few rows blocks share the tiles.
+static void choose_scan(const lfuser_abi_launch *l, uint64_t *args, lf_launch_plan *plan, bool contiguous,
+                        uint32_t processors) {
+    uint32_t lanes = plan->cls.vector, spans = lfuser_abi_scan_spans(lanes, l->weight);
+    uint64_t span = (uint64_t)LFUSER_ABI_SCAN_THREADS * lanes;
+    if (!plan->columns) return;
+    if (!contiguous && plan->items >= 32 && is_outer(l, args, false)) {
+        plan->cls.shape = LFUSER_ABI_OUTER;
+        plan->cls.vector = 1;
+        share_tiles(plan, (plan->items + 31) / 32, LFUSER_ABI_SCAN_WARPS * LFUSER_ABI_SCAN_COLUMNS, 32);
+    } else if (plan->columns <= WARP_SCAN) {
+        plan->cls.shape = LFUSER_ABI_WARP;
+    } else if (plan->columns <= spans * span ||
+               (plan->items >= 4 * processors && plan->columns <= MOST_WALKED * spans * span)) {
+        uint32_t few = spans >= 4 ? spans / 4 : 1;
+        plan->cls.spans = (uint8_t)(plan->columns <= few * span ? few : spans);
+    } else {
+        plan->cls.shape = LFUSER_ABI_LOOKBACK;
+        share_tiles(plan, plan->items, spans * span, 1);
+    }
+}
+
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
 static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
                          bool contiguous, uint32_t processors) {
@@ -303,9 +335,13 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
         out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
-    if (l->cols) choose_shape(l, args, extents, out, contiguous, device->info.processors);
+    if (l->scans)
+        choose_scan(l, args, out, contiguous, device->info.processors);
+    else if (l->cols)
+        choose_shape(l, args, extents, out, contiguous, device->info.processors);
     if (out->cls.shape == LFUSER_ABI_SPLIT) {
         out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
+        out->zero_bytes = rows * 8;
         out->shared_out = true;
     }
     // Few classes: odd cases share the general code.
@@ -358,6 +394,16 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
         if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
         n++;
+    } else if (l->scans) {
+        c.vector = (uint8_t)lf_launch_lanes(l);
+        uint32_t span = LFUSER_ABI_SCAN_THREADS * c.vector, spans = lfuser_abi_scan_spans(c.vector, l->weight);
+        const uint64_t columns[] = {1, (uint64_t)spans * span, (uint64_t)MOST_WALKED * spans * span + 1};
+        for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            lf_launch_plan plan = {.items = 1, .columns = columns[i], .cls = c};
+            choose_scan(l, NULL, &plan, true, 1);
+            out[n++] = plan.cls;
+        }
+        if (l->rows) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
     } else { // as choose_shape picks for rows of these lengths
         static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
         lf_launch_plan plan = {.items = UINT32_MAX};

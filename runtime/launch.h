@@ -11,8 +11,9 @@ typedef struct lf_launch_plan {
     lfuser_abi_class cls;
     uint64_t items;   // rows (pointwise: elements)
     uint64_t columns; // a row; 1 for pointwise
-    uint64_t cells;   // SPLIT: rows times chunks; TILE: tiles; else 0
-    bool shared_out;  // each block takes a run of cells: as many blocks as are resident at once are enough
+    uint64_t cells;   // SPLIT: rows times chunks; TILE: tiles; OUTER of a scan, LOOKBACK: tiles of all rows; else 0
+    uint64_t zero_bytes; // of scratch memory, before the launch
+    bool shared_out;     // each block takes a run of cells: as many blocks as are resident at once are enough
 } lf_launch_plan;
 
 // Reads the launch's argument block in `slots`, writes the block to launch with to `args` (n_args words). False: there is nothing

@@ -82,12 +82,13 @@ typedef struct lfuser_abi_launch {
     uint8_t rows, cols; // axes
     uint8_t merge_rows,
         merge_cols;        // so many leading row and column axes may be merged; the kernel looks at indices along others
-    bool single;           // a thread takes one element at a time (scans, sort, scatter)
+    bool single;           // a thread takes one element at a time (sort, scatter)
+    bool scans;            // one pass, with a running result along the columns
     bool reduces;          // one pass of reductions over the columns, and nothing written a column
     uint16_t weight;       // about how many instructions an element takes
     uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
     uint8_t reductions;    // most in one pass
-    uint32_t scratch_word; // word with the address of scratch memory for SPLIT (see lfuser_abi_scratch_bytes), or NONE
+    uint32_t scratch_word; // word with the address of scratch memory for SPLIT, and for OUTER and LOOKBACK of scans, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     uint32_t debug; // what not to choose (lfuser_compile_options.debug); normally 0
@@ -103,6 +104,8 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_OUTER = 3,    // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
     LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
+    LFUSER_ABI_LOOKBACK =
+        9, // scans: blocks share a row's tiles, and a tile's block looks for what those before it add up to
     LFUSER_ABI_TILE =
         6 // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
           // one of these, not along the innermost one, go through shared memory
@@ -114,12 +117,14 @@ enum { LFUSER_ABI_UNROLLED_WEIGHT = 2500, LFUSER_ABI_UNROLLED_REDUCTIONS = 8 };
 
 // What a kernel is specialised on.
 typedef struct lfuser_abi_class {
-    uint8_t rows, cols;    // axes after merging: 0, 1, 2 or all
-    uint8_t vector;        // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
-                           // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
-    uint8_t wide;          // 64-bit index arithmetic
-    uint8_t shape;         // GPU rows: lfuser_abi_shape
-    uint8_t spans, chunks; // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once
+    uint8_t rows, cols; // axes after merging: 0, 1, 2 or all
+    uint8_t vector;     // elements a thread takes along the innermost axis (1, 2, 4, 8, 16); above 1, every access has
+                        // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
+    uint8_t wide;       // 64-bit index arithmetic
+    uint8_t shape;      // GPU rows: lfuser_abi_shape
+    uint8_t spans,
+        chunks; // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once; BLOCK of a scan: spans of
+                // a tile, 0: as many as fit
     uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
 } lfuser_abi_class;
 
@@ -132,6 +137,17 @@ static inline uint32_t lfuser_abi_tile_inner(uint32_t vector) { return vector >=
 // Scratch memory of a SPLIT launch: a counter a row (8 bytes, zeroed before the launch, rounded up to 256 bytes in all), then for
 // each reduction 32 bytes a row and chunk.
 enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
+
+// Scans. A row is cut into tiles of so many columns a thread or warp times the threads that share it: SCAN_THREADS a block (BLOCK, LOOKBACK),
+// a warp (WARP), or, where rows are neighbours in memory, SCAN_WARPS of which a lane takes a row (OUTER).
+// Scratch memory of OUTER and LOOKBACK: 256 bytes whose first word counts the tiles that blocks took, two flags of 4 bytes a cell (a tile of
+// a row), rounded up to 256 bytes; then two partial results a cell. What comes before the partial results is zeroed before the launch.
+enum { LFUSER_ABI_SCAN_THREADS = 256, LFUSER_ABI_SCAN_WARPS = 16, LFUSER_ABI_SCAN_COLUMNS = 8, LFUSER_ABI_SCAN_HEAD = 256 };
+static inline uint32_t lfuser_abi_scan_spans(uint32_t vector, uint32_t weight) {
+    uint32_t spans = vector >= 16 ? 2u : vector >= 8 ? 4u : 8u;
+    while (spans > 1 && spans * vector * weight > LFUSER_ABI_UNROLLED_WEIGHT) spans /= 2;
+    return spans;
+}
 
 // A device scalar that host code needs.
 typedef struct lfuser_abi_fetch {

@@ -57,9 +57,9 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
                         .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1,
                         .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
                         .block = object->block};
-    if (planned->variant->cls.shape == LFUSER_ABI_SPLIT) { // rows' counters of arrived chunks
+    if (planned->plan.zero_bytes && planned->variant->cls.shape == planned->plan.cls.shape) { // flags, counters
         launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
-        launch.zero_bytes = planned->plan.items * 8;
+        launch.zero_bytes = planned->plan.zero_bytes;
     }
     return launch;
 }

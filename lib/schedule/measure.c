@@ -19,6 +19,7 @@ static unsigned weight_of(const lf_stmt *s) {
     case LF_STMT_LOAD: return s->guard == LF_NO_STMT ? 1 : 3;
     case LF_STMT_ELEM:
     case LF_STMT_SIMPLE: return op_weight(s->code, s->compute);
+    case LF_STMT_SCAN: return (s->code == LF_OP_LOGCUMSUMEXP ? 8 * CALL : 4) * (lf_is_complex(s->dtype) ? COMPLEX : 1);
     case LF_STMT_IOTA: return ROUNDED_ONCE;
     case LF_STMT_RANDOM: return s->code == LF_OP_NORMAL ? DRAW + 5 * CALL : DRAW;
     default: return 1;

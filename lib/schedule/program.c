@@ -278,6 +278,26 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
 
+// Scratch memory of a scan whose rows blocks share (launch_abi.h), at the finest cut.
+static lf_status scan_scratch(lf_planner *pl, const lf_loop *loop, lf_value **out_address) {
+    enum {
+        COLUMNS = LFUSER_ABI_SCAN_WARPS * LFUSER_ABI_SCAN_COLUMNS,
+        PADDING = 31,
+        CELL = 8 + 2 * LFUSER_ABI_PARTIAL_BYTES
+    };
+    lf_graph *g = pl->g;
+    lf_value *rows = product(g, loop->extents, loop->rows), *columns = product(g, loop->extents + loop->rows, loop->cols);
+    lf_value *tiles = lf_scalar_op(g, LF_OP_CEILDIV, LF_I64,
+                                   lf_scalar_op(g, LF_OP_MIN, LF_I64, columns, lf_const_int(g, INT64_MAX - COLUMNS), NULL),
+                                   lf_const_int(g, COLUMNS), NULL);
+    lf_value *cells = lf_extent_mul(g, add_bytes(g, rows, lf_const_int(g, PADDING)), tiles);
+    lf_value *bytes = round_up(
+        g, add_bytes(g, lf_extent_mul(g, cells, lf_const_int(g, CELL)), lf_const_int(g, LFUSER_ABI_SCAN_HEAD + ALIGNMENT)));
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
+    pl->workspace = add_bytes(g, pl->workspace, bytes);
+    return g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
 // No guard and no explicit index.
 static bool is_plain(const lf_loop *loop, uint32_t access) {
     if (loop->accesses[access].n_terms) return false;
@@ -289,9 +309,9 @@ static bool is_plain(const lf_loop *loop, uint32_t access) {
     return true;
 }
 
-// Axes before the first that the kernel looks at, of n from `first`. Scans and their like look at all.
+// Axes before the first that the kernel looks at, of n from `first`. Sort and scatter look at all; a scan has one column axis.
 static uint8_t mergeable_axes(const lf_loop *loop, unsigned first, unsigned n) {
-    unsigned free = loop->form == LF_LOOP_PLAIN ? n : 0;
+    unsigned free = loop->form == LF_LOOP_PLAIN || loop->form == LF_LOOP_SERIAL ? n : 0;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         if (s->kind == LF_STMT_INDEX && s->number >= first && s->number - first < free) free = s->number - first;
@@ -307,7 +327,8 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .cols = loop->cols,
                                 .merge_rows = mergeable_axes(loop, 0, loop->rows),
                                 .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
-                                .single = loop->form != LF_LOOP_PLAIN,
+                                .single = loop->form == LF_LOOP_SORT || loop->form == LF_LOOP_SCATTER,
+                                .scans = loop->form == LF_LOOP_SERIAL,
                                 .weight = loop->weight,
                                 .kept = loop->kept,
                                 .reductions = loop->reductions,
@@ -350,10 +371,10 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     if (loop->workspace_word != LFUSER_ABI_NONE)
         LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
     launch.scratch_word = loop->scratch_word;
-    if (loop->reduces) {
+    launch.reduces = loop->reduces;
+    if (loop->scratch_word != LFUSER_ABI_NONE) {
         lf_value *address;
-        launch.reduces = true;
-        LF_TRY(split_scratch(pl, loop, &address));
+        LF_TRY((launch.scans ? scan_scratch : split_scratch)(pl, loop, &address));
         LF_TRY(add_store(pl, address, launch.args_slot + loop->scratch_word, LF_PHASE_BIND));
     }
     launch.accesses = accesses;

@@ -75,6 +75,7 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
         if (s->kind == LF_STMT_LOAD && innermost < LF_MAX_AXES && loop->accesses[s->number].strides[innermost])
             k->varies[i] = true;
         if (s->kind == LF_STMT_REDUCE && !outer) k->varies[i] = false;
+        if (s->kind == LF_STMT_SCAN || s->kind == LF_STMT_SCAN_POSITION) k->varies[i] = true;
     }
     return NULL;
 }

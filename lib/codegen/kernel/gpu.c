@@ -75,7 +75,7 @@ static void emit_pointwise(lf_kernel *k, lf_object *out) {
 
 enum { THREAD_BLOCK = 128, SORT_BLOCK = 256 };
 
-static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
+static void emit_own_rows(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     bool sort = k->loop->form == LF_LOOP_SORT;
     out->block = sort ? SORT_BLOCK : THREAD_BLOCK;
@@ -94,24 +94,17 @@ static lf_status emit_own_rows(lf_kernel *k, lf_object *out) {
     if (sort) {
         lf_team team = {v_tid, v_size, lf_gpu_barrier};
         lf_emit_sort_row(k, &team, v_row);
-    } else if (k->loop->form == LF_LOOP_SCATTER) {
-        lf_emit_scatter_row(k);
     } else {
-        for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
-            lf_emit_rows_of_level(k, pass, NULL);
-            if (pass == k->loop->passes) break;
-            LF_TRY(lf_emit_serial_pass(k, pass));
-            lf_kernel_forget_columns(k);
-        }
+        lf_emit_scatter_row(k);
     }
     lf_for_end(k, &rows, LF_HINT_NONE);
-    return NULL;
 }
 
 // Registers a thread may have, where the assembler's own choice was measured to be worse; 0: it is not. Rows that fill many registers
 // must leave room for four warps a scheduler; reductions need enough to have all their loads under way.
 static unsigned most_registers(const lf_kernel *k, unsigned block) {
     enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112 };
+    if (k->loop->form == LF_LOOP_SERIAL) return 0;
     if (k->cls.shape == LFUSER_ABI_OUTER) return block == OUTER_BLOCK ? OUTER : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
     if (k->loop->reduces) return REDUCING;
@@ -133,8 +126,10 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     }
     LLVMBasicBlockRef b_start = lf_block(k, "start");
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
-    if (k->loop->form != LF_LOOP_PLAIN)
-        LF_TRY(emit_own_rows(k, out));
+    if (k->loop->form == LF_LOOP_SERIAL)
+        LF_TRY(lf_gpu_emit_scan(k, out));
+    else if (k->loop->form != LF_LOOP_PLAIN)
+        emit_own_rows(k, out);
     else if (k->loop->passes)
         LF_TRY(lf_gpu_emit_rows(k, out));
     else if (k->cls.shape == LFUSER_ABI_TILE)

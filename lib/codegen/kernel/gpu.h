@@ -40,6 +40,8 @@ LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
 // gpu_exchange.c: partial results from thread to thread
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers,
                        lf_object *out); // gets the shared memory; sets slots and most
+// Any first-class value of up to 64 bits from another lane: mode is "bfly", "up" or "idx".
+LLVMValueRef lf_gpu_shuffle(lf_kernel *k, const char *mode, LLVMValueRef v, LLVMValueRef v_lane);
 LLVMValueRef lf_gpu_shared_memory(lf_kernel *k, unsigned bytes);
 LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset);
 lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p); // all lanes get the result
@@ -58,6 +60,8 @@ void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
+// gpu_scan.c: form SERIAL
+lf_status lf_gpu_emit_scan(lf_kernel *k, lf_object *out);
 // gpu_reduce.c: pure reductions (abi launch `reduces`)
 lf_status lf_gpu_emit_split(gpu *g, lf_object *out);
 lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out);

@@ -1,5 +1,6 @@
 // Partial results from thread to thread of a GPU: shuffles within a warp, shared memory between warps.
 #include "codegen/kernel/gpu.h"
+#include <stdio.h>
 
 enum { DEFAULT_SHARED = 48 * 1024, FEW_SLOTS = 8 };
 
@@ -7,14 +8,15 @@ static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->
 
 // ---- within a warp -----------------------------------------------------------------------------------------------------------------
 
-static LLVMValueRef shuffle_word(lf_kernel *k, LLVMValueRef v_word, unsigned mask) {
-    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), v_word, LLVMConstInt(k->l_i32, mask, false),
-                            LLVMConstInt(k->l_i32, 31, false)};
-    return lf_gpu_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
+static LLVMValueRef shuffle_word(lf_kernel *k, const char *mode, LLVMValueRef v_word, LLVMValueRef v_lane) {
+    char name[40];
+    snprintf(name, sizeof name, "llvm.nvvm.shfl.sync.%s.i32", mode);
+    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), v_word, v_lane,
+                            LLVMConstInt(k->l_i32, mode[0] == 'u' ? 0 : 31, false)};
+    return lf_gpu_intrinsic(k, name, args, 4);
 }
 
-// Any first-class value of up to 64 bits from the lane whose number differs in `mask`.
-static LLVMValueRef shuffle(lf_kernel *k, LLVMValueRef v, unsigned mask) {
+LLVMValueRef lf_gpu_shuffle(lf_kernel *k, const char *mode, LLVMValueRef v, LLVMValueRef v_lane) {
     LLVMBuilderRef b = k->e->builder;
     LLVMTypeRef l_type = LLVMTypeOf(v);
     LLVMTypeKind kind = LLVMGetTypeKind(l_type);
@@ -23,16 +25,20 @@ static LLVMValueRef shuffle(lf_kernel *k, LLVMValueRef v, unsigned mask) {
     if (kind != LLVMIntegerTypeKind) v = LLVMBuildBitCast(b, v, l_bits, "");
     if (bits <= 32) {
         LLVMValueRef v_wide = bits < 32 ? LLVMBuildZExt(b, v, k->l_i32, "") : v;
-        v = shuffle_word(k, v_wide, mask);
+        v = shuffle_word(k, mode, v_wide, v_lane);
         if (bits < 32) v = LLVMBuildTrunc(b, v, l_bits, "");
     } else {
-        LLVMValueRef v_low = shuffle_word(k, LLVMBuildTrunc(b, v, k->l_i32, ""), mask);
+        LLVMValueRef v_low = shuffle_word(k, mode, LLVMBuildTrunc(b, v, k->l_i32, ""), v_lane);
         LLVMValueRef v_high =
-            shuffle_word(k, LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, 32), ""), k->l_i32, ""), mask);
+            shuffle_word(k, mode, LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, 32), ""), k->l_i32, ""), v_lane);
         v = LLVMBuildOr(b, LLVMBuildShl(b, LLVMBuildZExt(b, v_high, k->l_i64, ""), lf_i64_const(k, 32), ""),
                         LLVMBuildZExt(b, v_low, k->l_i64, ""), "");
     }
     return kind != LLVMIntegerTypeKind ? LLVMBuildBitCast(b, v, l_type, "") : v;
+}
+
+static LLVMValueRef shuffle(lf_kernel *k, LLVMValueRef v, unsigned mask) {
+    return lf_gpu_shuffle(k, "bfly", v, LLVMConstInt(k->l_i32, mask, false));
 }
 
 static lf_partial shuffle_partial(lf_kernel *k, lf_partial p, unsigned mask) {
