@@ -87,19 +87,30 @@ static const char *why_not(int folder) {
     return NULL;
 }
 
+static int open_at(const char *path) {
+    int folder;
+    do folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (folder < 0 && errno == EINTR);
+    return folder;
+}
+
+// Want of descriptors or memory passes; the next call may be luckier.
+static bool passes(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 // -1: there is none. Lock held.
 static int open_folder(lf_disk *d, bool make) {
     if (d->folder >= 0 || d->refused || !d->path) return d->folder;
-    int folder = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = open_at(d->path);
     if (folder < 0 && make) {
         make_folders(d);
-        folder = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        folder = open_at(d->path);
     }
     if (folder < 0 && !make && errno == ENOENT) return -1;
+    bool later = folder < 0 && passes(errno);
     const char *why = folder < 0 ? strerror(errno) : why_not(folder);
     if (!why) return d->folder = folder;
     if (folder >= 0) close(folder);
-    d->refused = true;
+    d->refused = !later;
     fault(d, "", why);
     return -1;
 }
