@@ -1,5 +1,6 @@
 // .npy: "\x93NUMPY", a version, a length, a Python dictionary of three entries as text, then the elements.
 #include "npy.h"
+#include "output.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -289,10 +290,13 @@ lf_status lf_npy_write(const lf_allocator *a, const char *path, lf_dtype dtype, 
     memcpy(header, "\x93NUMPY\x01", 8);
     header[8] = (char)((total - 10) & 255);
     header[9] = (char)((total - 10) >> 8);
-    FILE *to = fopen(path, "wb");
-    bool good =
-        to && fwrite(header, 1, total, to) == total && fwrite(data ? data : "", row->bytes, elements, to) == elements;
+    FILE *to = lf_output_open(path);
+    bool good = to != NULL;
+    if (to) {
+        fwrite(header, 1, total, to); // what fails stays with the file until it is closed
+        fwrite(data ? data : "", row->bytes, elements, to);
+        good = lf_output_close(to, path, true);
+    }
     int error = errno;
-    if (to && fclose(to)) good = false, error = errno;
     return good ? NULL : lf_error(a, LF_IO_ERROR, "%s: cannot be written: %s", path, strerror(error));
 }

@@ -1,6 +1,8 @@
 // lfuser-opt: shows a program at any stage, from text to assembly. Exit status: 0, 1 for a diagnosed program, 2 for wrong usage.
-#include <lfuser/lfuser.h>
+#include "tools/common/output.h"
+#include <errno.h>
 #include <getopt.h>
+#include <lfuser/lfuser.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +26,14 @@ static const struct stage {
     {"cpu-asm", LFUSER_STAGE_DEVICE_ASM, "x86 assembly of the kernels"},
 };
 enum { N_STAGES = sizeof stages / sizeof *stages };
+
+// The exit status: another one than `status` when the output could not be written.
+static int close_output(FILE *to, const char *path, int status) {
+    if (lf_output_close(to, path, !status)) return status;
+    fprintf(stderr, "lfuser-opt: cannot write ");
+    perror(path ? path : "standard output");
+    return 1;
+}
 
 static int usage(FILE *to, int status) {
     fprintf(to,
@@ -59,6 +69,7 @@ static int cache_command(bool clear) {
     return status;
 }
 
+// NULL: errno says why.
 static char *read_all(FILE *from, size_t *out_size) {
     size_t size = 0, room = 1 << 16;
     char *data = malloc(room);
@@ -68,6 +79,12 @@ static char *read_all(FILE *from, size_t *out_size) {
         char *grown = realloc(data, room *= 2);
         if (!grown) free(data);
         data = grown;
+    }
+    if (data && ferror(from)) {
+        int error = errno;
+        free(data);
+        data = NULL;
+        errno = error;
     }
     *out_size = size;
     return data;
@@ -130,10 +147,7 @@ static int run(lfuser_context *context, const options *o, const char *text, size
         s = on_cpu ? compile_for_cpu(context, fusion, o)
                    : lfuser_fusion_print(fusion, stage, target, o->math, o->n_class, &printed);
     int status = s ? fail(s) : 0;
-    if (!status && !whole && fputs(printed, to) < 0) {
-        perror(o->output ? o->output : "<stdout>");
-        status = 1;
-    }
+    if (!status && !whole) fputs(printed, to); // what fails stays with the file until it is closed
     if (o->times) show_times(context);
     lfuser_free(context, printed);
     lfuser_fusion_destroy(fusion);
@@ -172,9 +186,9 @@ int main(int argc, char **argv) {
         case 's': o.allow_sync = true; break;
         case 'p': o.times = true; break;
         case 'o': o.output = optarg; break;
-        case 'S': return cache_command(false);
-        case 'C': return cache_command(true);
-        case 'h': return usage(stdout, 0);
+        case 'S': return close_output(stdout, NULL, cache_command(false));
+        case 'C': return close_output(stdout, NULL, cache_command(true));
+        case 'h': return close_output(stdout, NULL, usage(stdout, 0));
         default: return usage(stderr, 2);
         }
     }
@@ -184,15 +198,16 @@ int main(int argc, char **argv) {
     if (!in) return fprintf(stderr, "lfuser-opt: cannot open "), perror(o.file), 1;
     size_t size;
     char *text = read_all(in, &size);
+    if (!text) fprintf(stderr, "lfuser-opt: cannot read "), perror(o.file);
     if (in != stdin) fclose(in);
-    FILE *to = o.output ? fopen(o.output, "wb") : stdout;
-    if (!text || !to) return perror(to ? o.file : o.output), free(text), 1;
+    if (!text) return 1;
+    FILE *to = lf_output_open(o.output);
+    if (!to) return fprintf(stderr, "lfuser-opt: cannot write "), perror(o.output), free(text), 1;
     lfuser_context *context;
     lfuser_context_options how = {.size = sizeof how, .cache_directory = o.times ? "" : NULL}; // what is timed is done
     lfuser_status s = lfuser_context_create(&how, &context);
     int status = s ? fail(s) : run(context, &o, text, size, to);
     lfuser_context_destroy(context);
     free(text);
-    if (to != stdout && fclose(to)) perror(o.output), status = 1;
-    return status;
+    return close_output(to, o.output, status);
 }
