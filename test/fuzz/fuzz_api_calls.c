@@ -1,29 +1,9 @@
 // Fuzzing of the C API: bytes are read as a sequence of calls on whatever objects there are, with arguments that often do not fit.
 // Every call gives a status of a known code with a message (never LFUSER_INTERNAL), nothing crashes, and when all is destroyed, in an
 // order that the bytes say, nothing is left.
-//
-// Two ways to run it:
-//   clang -fsanitize=fuzzer,address -DLF_LIBFUZZER …, then ./fuzz_api_calls
-//   fuzz_api_calls [--seconds=N] [--seed=N] [FILE…]   replays the files, then runs random bytes for N seconds
-// A sequence that crashes the second one is left in $TMPDIR/fuzz_api_calls.bin.
-#include <fcntl.h>
+#include "test/fuzz/fuzz.h"
 #include <lfuser/lfuser.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition, ...)                                                                                               \
-    do {                                                                                                                    \
-        if (!(condition)) {                                                                                                 \
-            fprintf(stderr, __VA_ARGS__);                                                                                   \
-            abort();                                                                                                        \
-        }                                                                                                                   \
-    } while (0)
 
 enum { SLOTS = 4, BUFFER = 1 << 16, MOST_ARGS = 8, MOST_OUTPUTS = 8 };
 
@@ -360,7 +340,7 @@ static void destroy_all(state *s) {
 
 static uint64_t total_calls, total_refused;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static bool one_input(const uint8_t *data, size_t size) {
     static void (*const calls[])(state *) = {call_device,  call_stream,  call_fusion, call_fusion, call_compile,
                                              call_compile, call_run,     call_run,    call_run,    call_results,
                                              call_builder, call_builder, call_memory};
@@ -382,59 +362,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     total_refused += s->refused;
     destroy_all(s);
     CHECK(s->live == 0, "%ld blocks are left\n", (long)s->live);
+    bool all_done = !s->refused;
     free(s);
-    return 0;
+    return all_done;
 }
 
-#ifndef LF_LIBFUZZER
-static uint8_t input[1024];
-static size_t input_size;
-static char crash_path[4096];
-
-static void on_crash(int signal_number) {
-    int f = open(crash_path, O_CREAT | O_WRONLY | O_TRUNC, 0666);
-    if (f >= 0 && write(f, input, input_size) == (ssize_t)input_size) close(f);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
+static void report(void) {
+    printf("%llu calls, %llu refused\n", (unsigned long long)total_calls, (unsigned long long)total_refused);
 }
 
-int main(int argc, char **argv) {
-    double seconds = 0;
-    uint64_t random_state = 1, runs = 0;
-    const char *folder = getenv("TMPDIR");
-    snprintf(crash_path, sizeof crash_path, "%s/fuzz_api_calls.bin", folder ? folder : "/tmp");
-    signal(SIGABRT, on_crash);
-    signal(SIGSEGV, on_crash);
-    for (int i = 1; i < argc; i++) {
-        if (!strncmp(argv[i], "--seconds=", 10))
-            seconds = atof(argv[i] + 10);
-        else if (!strncmp(argv[i], "--seed=", 7))
-            random_state = strtoull(argv[i] + 7, NULL, 10);
-        else {
-            FILE *f = fopen(argv[i], "rb");
-            if (!f) return fprintf(stderr, "%s: cannot be read\n", argv[i]), 2;
-            input_size = fread(input, 1, sizeof input, f);
-            fclose(f);
-            LLVMFuzzerTestOneInput(input, input_size);
-            runs++;
-        }
-    }
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    for (; seconds > 0; runs++) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) > seconds) break;
-        for (size_t i = 0; i < sizeof input; i++) {
-            uint64_t z = (random_state += 0x9e3779b97f4a7c15);
-            z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-            z = (z ^ z >> 27) * 0x94d049bb133111eb;
-            input[i] = (uint8_t)(z >> 40);
-        }
-        input_size = 64 + random_state % (sizeof input - 64);
-        LLVMFuzzerTestOneInput(input, input_size);
-    }
-    printf("fuzz_api_calls: %llu sequences, %llu calls, %llu refused\n", (unsigned long long)runs,
-           (unsigned long long)total_calls, (unsigned long long)total_refused);
-    return 0;
-}
-#endif
+const lf_fuzz_description lf_fuzz_target = {.name = "fuzz_api_calls",
+                                            .suffix = "bin",
+                                            .corpus = "test/fuzz/corpus/api_calls",
+                                            .one = one_input,
+                                            .fresh = 1024,
+                                            .report = report};
