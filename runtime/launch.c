@@ -237,6 +237,22 @@ static void choose_scan(const lfuser_abi_launch *l, uint64_t *args, lf_launch_pl
     }
 }
 
+// ---- matrix products -------------------------------------------------------------------------------------------------------------
+
+enum { PRODUCT_TILE = 64, LEAST_PRODUCT = 16, MOST_PRODUCT = 1 << 23 };
+
+// Where a tile has work enough; else rows are summed like any others. As few spans side by side as hold the columns.
+static bool choose_product(const lfuser_abi_launch *l, const int64_t *extents, lf_launch_plan *plan) {
+    uint64_t m = (uint64_t)extents[l->rows - 2], n = (uint64_t)extents[l->rows - 1];
+    if (m < LEAST_PRODUCT || n < LEAST_PRODUCT || !plan->columns || plan->columns > MOST_PRODUCT) return false;
+    uint32_t spans = power_above((plan->columns + SPAN - 1) / SPAN, 1);
+    plan->cls.shape = LFUSER_ABI_PRODUCT;
+    plan->cls.vector = 1;
+    plan->cls.spans = (uint8_t)(spans < 8 ? spans : 8);
+    plan->cells = plan->items / (m * n) * ((m + PRODUCT_TILE - 1) / PRODUCT_TILE) * ((n + PRODUCT_TILE - 1) / PRODUCT_TILE);
+    return true;
+}
+
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
 static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
                          bool contiguous, uint32_t processors) {
@@ -337,7 +353,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
     if (l->scans)
         choose_scan(l, args, out, contiguous, device->info.processors);
-    else if (l->cols)
+    else if (l->cols && !(l->multiplies && choose_product(l, extents, out)))
         choose_shape(l, args, extents, out, contiguous, device->info.processors);
     if (out->cls.shape == LFUSER_ABI_SPLIT) {
         out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
@@ -394,6 +410,10 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
         if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
         n++;
+    } else if (l->multiplies) {
+        for (uint8_t spans = 1; spans <= 8; spans *= 2)
+            out[n++] =
+                (lfuser_abi_class){.rows = c.rows, .cols = 1, .vector = 1, .shape = LFUSER_ABI_PRODUCT, .spans = spans};
     } else if (l->scans) {
         c.vector = (uint8_t)lf_launch_lanes(l);
         uint32_t span = LFUSER_ABI_SCAN_THREADS * c.vector, spans = lfuser_abi_scan_spans(c.vector, l->weight);

@@ -83,6 +83,7 @@ typedef struct lfuser_abi_launch {
     uint8_t merge_rows,
         merge_cols;        // so many leading row and column axes may be merged; the kernel looks at indices along others
     bool single;           // a thread takes one element at a time (sort, scatter)
+    bool multiplies;       // a sum of products: one factor has not the last row axis, the other not the one before it
     bool scans;            // one pass, with a running result along the columns
     bool reduces;          // one pass of reductions over the columns, and nothing written a column
     uint16_t weight;       // about how many instructions an element takes
@@ -104,8 +105,8 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_OUTER = 3,    // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
     LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
-    LFUSER_ABI_LOOKBACK =
-        9, // scans: blocks share a row's tiles, and a tile's block looks for what those before it add up to
+    LFUSER_ABI_LOOKBACK = 9, // scans: blocks share a row, and a tile's block looks for what tiles before it come to
+    LFUSER_ABI_PRODUCT = 10, // matrix products: a block a tile of the two innermost row axes
     LFUSER_ABI_TILE =
         6 // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
           // one of these, not along the innermost one, go through shared memory
@@ -122,10 +123,10 @@ typedef struct lfuser_abi_class {
                         // stride 1 along that axis if it varies there, else 0. CPU code takes any number above 1 so
     uint8_t wide;       // 64-bit index arithmetic
     uint8_t shape;      // GPU rows: lfuser_abi_shape
-    uint8_t spans,
-        chunks; // RESIDENT: spans of a chunk (8 when chunks > 1); RESIDENT, ROUNDS: chunks at once; BLOCK of a scan: spans of
-                // a tile, 0: as many as fit
-    uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
+    uint8_t
+        spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side
+    uint8_t chunks; // RESIDENT, ROUNDS: chunks at once
+    uint8_t tiled;  // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
 } lfuser_abi_class;
 
 // Extents of a tile along the outer and the innermost axis, by `vector`: segments of 128 bytes or so on both sides, two vectors or four

@@ -108,7 +108,8 @@ static void put_class(lf_text *t, lfuser_abi_class c) {
     static const char *const rows[] = {
         [LFUSER_ABI_WARP] = "a warp a row",     [LFUSER_ABI_SPLIT] = "rows split",
         [LFUSER_ABI_OUTER] = "a lane a row",    [LFUSER_ABI_RESIDENT] = "rows held by a block",
-        [LFUSER_ABI_ROUNDS] = "rows in rounds", [LFUSER_ABI_LOOKBACK] = "looking back"};
+        [LFUSER_ABI_ROUNDS] = "rows in rounds", [LFUSER_ABI_LOOKBACK] = "looking back",
+                                       [LFUSER_ABI_PRODUCT] = "tiles of a matrix product"};
     if (c.shape < sizeof rows / sizeof *rows && rows[c.shape]) lf_text_put(t, ", %s", rows[c.shape]);
     if (c.shape == LFUSER_ABI_TILE)
         lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector), lfuser_abi_tile_inner(c.vector));

@@ -195,12 +195,26 @@ static lf_status product(lf_rule *r, lf_value *a, lf_value *b, lf_dtype d, lf_va
     right.dims[rank - 1] = n;
     shape.dims[rank - 2] = m;
     shape.dims[rank - 1] = n;
-    lf_op *op =
-        lf_single(g, LF_OP_MATMUL, &shape, 2, (lf_value *[]){lf_make_expand(g, a, &left), lf_make_expand(g, b, &right)});
+    a = lf_make_expand(g, a, &left);
+    b = lf_make_expand(g, b, &right);
+    lf_type whole = shape;
+    if (rank == LF_MAX_RANK) { // a kernel walks k too: the first two axes become one
+        lf_type *types[] = {&shape, &left, &right};
+        for (unsigned i = 0; i < 3; i++) {
+            types[i]->dims[0] = lf_extent_mul(g, types[i]->dims[0], types[i]->dims[1]);
+            types[i]->rank--;
+            types[i]->named = 0;
+            memmove(&types[i]->dims[1], &types[i]->dims[2], (types[i]->rank - 1u) * sizeof types[i]->dims[0]);
+        }
+        if (a) a = lf_make_reshape(g, a, &left);
+        if (b) b = lf_make_reshape(g, b, &right);
+    }
+    lf_op *op = a && b ? lf_single(g, LF_OP_MATMUL, &shape, 2, (lf_value *[]){a, b}) : NULL;
     if (!op) return lf_out_of_memory();
     op->compute = d;
     lf_op_link(g, op);
     lf_value *y = op->results;
+    if (rank == LF_MAX_RANK && !(y = lf_make_reshape(g, y, &whole))) return lf_out_of_memory();
     uint32_t drop = (row ? 1u << (rank - 2) : 0) | (column ? 1u << (rank - 1) : 0);
     return lf_give(drop ? lf_make_squeeze(g, y, drop) : y, out);
 }

@@ -330,9 +330,6 @@ static lf_status place_whole(lf_partition *p, lf_op *op) {
     const lf_type *x = &op->operands[0]->type;
     if (op->code == LF_OP_MATMUL) {
         lf_type shape = op->results[0].type;
-        if (shape.rank == LF_MAX_RANK)
-            return lf_error_at(p->graph->allocator, LF_UNSUPPORTED, op->place,
-                               "matmul: a result of rank %u has no kernel, at most %u", shape.rank, LF_MAX_RANK - 1u);
         shape.dims[shape.rank++] = x->dims[x->rank - 1];
         LF_TRY(new_group(p, LF_GROUP_ROWS, &shape, 1u << (shape.rank - 1), &number));
         return add_node(p, number, op, LF_CLASS_ROW, 0, 0);

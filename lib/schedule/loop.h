@@ -87,13 +87,17 @@ enum {
     LF_SCATTER_ERROR = 4,
     LF_SCATTER_ROW = 5,
     LF_SCATTER_COUNT = 6,
+    LF_PRODUCT_LEFT =
+        0, // PLAIN, a matrix product: operands, over all but the last row axis and all but the one before it; their sum
+    LF_PRODUCT_RIGHT = 1,
+    LF_PRODUCT_SUM = 2,
     LF_MAX_KEYS = 8
 };
 
 typedef struct lf_loop {
     const char *name;
     lf_loop_form form;
-    lf_stmt_id keys[LF_MAX_KEYS]; // SORT, SCATTER
+    lf_stmt_id keys[LF_MAX_KEYS]; // SORT, SCATTER, matrix products
     bool descending;              // SORT
     lf_scatter_mode mode;         // SCATTER
     uint8_t rows, cols;           // axes; extents[0 … rows-1] rows, then columns

@@ -486,6 +486,7 @@ static lf_status finish(lf_lowering *l) {
         if (s->column && (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR)) loop->reduces = false;
     }
     loop->reduces &= reductions > 0 && reductions <= LF_MAX_SPLIT;
+    if (loop->form == LF_LOOP_PLAIN && (!loop->reduces || reductions > 1)) loop->keys[LF_PRODUCT_SUM] = LF_NO_STMT;
     loop->scratch_word = loop->reduces || loop->form == LF_LOOP_SERIAL ? word++ : LFUSER_ABI_NONE;
     loop->n_words = word;
     return lf_loop_measure(l->g->allocator, loop);

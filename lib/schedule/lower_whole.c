@@ -66,6 +66,9 @@ lf_stmt_id lf_lower_matmul(lf_lowering *l, const lf_op *op) {
                                               .args = {product},
                                               .n_args = 1,
                                               .guard = LF_NO_STMT});
+    l->loop->keys[LF_PRODUCT_LEFT] = x;
+    l->loop->keys[LF_PRODUCT_RIGHT] = y;
+    l->loop->keys[LF_PRODUCT_SUM] = sum;
     return lf_stmt_cast(l, d, result, sum);
 }
 

@@ -319,6 +319,10 @@ static uint8_t mergeable_axes(const lf_loop *loop, unsigned first, unsigned n) {
     return (uint8_t)free;
 }
 
+static bool is_product(const lf_loop *loop) {
+    return loop->form == LF_LOOP_PLAIN && loop->keys[LF_PRODUCT_SUM] != LF_NO_STMT;
+}
+
 static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count,
                                 .guard = LFUSER_ABI_NONE,
@@ -329,6 +333,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
                                 .single = loop->form == LF_LOOP_SORT || loop->form == LF_LOOP_SCATTER,
                                 .scans = loop->form == LF_LOOP_SERIAL,
+                                .multiplies = is_product(loop),
                                 .weight = loop->weight,
                                 .kept = loop->kept,
                                 .reductions = loop->reductions,
@@ -338,6 +343,8 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .name = loop->name};
     if (launch.debug & LF_DEBUG_NO_MERGE) launch.merge_rows = launch.merge_cols = 0;
     uint32_t axes = loop->rows + loop->cols;
+    if (launch.multiplies && launch.merge_rows > loop->rows - 2)
+        launch.merge_rows = (uint8_t)(loop->rows - 2); // m and n stay
     if (guard) {
         launch.guard = take_slots(pl, 1);
         LF_TRY(add_store(pl, guard, launch.guard, LF_PHASE_BIND));

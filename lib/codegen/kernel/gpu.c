@@ -104,6 +104,8 @@ static void emit_own_rows(lf_kernel *k, lf_object *out) {
 // must leave room for four warps a scheduler; reductions need enough to have all their loads under way.
 static unsigned most_registers(const lf_kernel *k, unsigned block) {
     enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112 };
+    enum { PRODUCT = 128 };
+    if (k->cls.shape == LFUSER_ABI_PRODUCT) return PRODUCT;
     if (k->loop->form == LF_LOOP_SERIAL) return 0;
     if (k->cls.shape == LFUSER_ABI_OUTER) return block == OUTER_BLOCK ? OUTER : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
@@ -130,6 +132,8 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
         LF_TRY(lf_gpu_emit_scan(k, out));
     else if (k->loop->form != LF_LOOP_PLAIN)
         emit_own_rows(k, out);
+    else if (k->cls.shape == LFUSER_ABI_PRODUCT)
+        LF_TRY(lf_gpu_emit_product(k, out));
     else if (k->loop->passes)
         LF_TRY(lf_gpu_emit_rows(k, out));
     else if (k->cls.shape == LFUSER_ABI_TILE)

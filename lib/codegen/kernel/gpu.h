@@ -60,6 +60,8 @@ void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
+// gpu_product.c: class PRODUCT
+lf_status lf_gpu_emit_product(lf_kernel *k, lf_object *out);
 // gpu_scan.c: form SERIAL
 lf_status lf_gpu_emit_scan(lf_kernel *k, lf_object *out);
 // gpu_reduce.c: pure reductions (abi launch `reduces`)
