@@ -6,18 +6,22 @@
 
 typedef struct cuda_stub {
     // Told by the test.
-    long fail_at;   // the number of the call that fails, from 1; 0: none
-    int fail_with;  // its result
-    bool blocked;   // streams do not get on: what is recorded now is pending until this is false
-    bool capturing; // the stream `captured` captures in global mode
-    void *captured; // NULL: whatever stream is asked about
-    bool no_pools;  // devices say that they have no memory pools
-    bool no_linker; // as a driver that cannot link
-    bool no_cubins; // cubins do not load: of another GPU, say
+    long fail_at;       // the number of the call that fails, from 1; 0: none
+    unsigned fail_also; // bit i: call fail_at + i fails, too
+    int fail_with;      // its result
+    bool blocked;       // streams do not get on: what is recorded now is pending until this is false
+    bool capturing;     // the stream `captured` captures in global mode
+    void *captured;     // NULL: whatever stream is asked about
+    bool no_pools;      // devices say that they have no memory pools
+    bool no_linker;     // as a driver that cannot link
+    bool no_cubins;     // cubins do not load: of another GPU, say
     int devices;
     // Read by the test.
-    long calls;                                                                     // since the last reset
-    const char *failed;                                                             // the call that failed
+    long calls;         // since the last reset
+    const char *failed; // the call that failed
+    // Places in the program that have called, and those whose call has failed, since the stub was loaded; what the others call.
+    size_t sites, sites_failed;
+    const char *unhit[8];
     bool capture_broken;                                                            // a call came that breaks a capture
     long streams, events, modules, pools, device_blocks, host_blocks, primary_refs; // alive
     int stack; // contexts pushed and not popped, on the thread that reset the stub

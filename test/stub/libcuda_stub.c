@@ -57,30 +57,56 @@ void cuda_stub_make_current(int context) {
     stub.stack = depth;
 }
 
+enum { MOST_SITES = 512 };
+static struct {
+    const char *name;
+    void *from;
+    bool failed;
+} sites[MOST_SITES];
+
+// Lock held.
+static void note_site(const char *name, void *from, bool failed) {
+    size_t i = 0, failures = 0, n = 0;
+    while (i < MOST_SITES - 1 && sites[i].from && sites[i].from != from) i++;
+    sites[i].name = name;
+    sites[i].from = from;
+    sites[i].failed |= failed;
+    memset(stub.unhit, 0, sizeof stub.unhit);
+    for (i = 0; i < MOST_SITES && sites[i].from; i++) {
+        failures += sites[i].failed;
+        if (!sites[i].failed && n < sizeof stub.unhit / sizeof *stub.unhit) stub.unhit[n++] = sites[i].name;
+    }
+    stub.sites = i;
+    stub.sites_failed = failures;
+}
+
 // The result that this call shall have before it does anything.
-static CUresult enter(const char *name) {
+static CUresult enter(const char *name, void *from) {
     pthread_mutex_lock(&lock);
-    bool fail = ++stub.calls == stub.fail_at;
-    if (fail) stub.failed = name;
+    stub.calls++;
+    long after = stub.calls - stub.fail_at;
+    bool fail = stub.fail_at && after >= 0 && after < 32 && (after == 0 || stub.fail_also >> after & 1);
+    if (fail && !stub.failed) stub.failed = name;
+    note_site(name, from, fail);
     pthread_mutex_unlock(&lock);
     return fail ? stub.fail_with : CUDA_SUCCESS;
 }
 // For calls that a thread not in relaxed mode may not make while there is a capture.
-static CUresult enter_unsafe(const char *name) {
+static CUresult enter_unsafe(const char *name, void *from) {
     if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
         stub.capture_broken = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return enter(name);
+    return enter(name, from);
 }
 #define ENTER(name)                                                                                                         \
     do {                                                                                                                    \
-        CUresult entered = enter(name);                                                                                     \
+        CUresult entered = enter(name, __builtin_return_address(0));                                                        \
         if (entered) return entered;                                                                                        \
     } while (0)
 #define ENTER_UNSAFE(name)                                                                                                  \
     do {                                                                                                                    \
-        CUresult entered = enter_unsafe(name);                                                                              \
+        CUresult entered = enter_unsafe(name, __builtin_return_address(0));                                                 \
         if (entered) return entered;                                                                                        \
     } while (0)
 #define NEED_CONTEXT                                                                                                        \
@@ -186,7 +212,7 @@ CUresult stub_cuDevicePrimaryCtxRetain(CUcontext *out_context, CUdevice device) 
 CUresult stub_cuDevicePrimaryCtxRelease(CUdevice device) {
     (void)device;
     add(&stub.primary_refs, -1);
-    return enter("cuDevicePrimaryCtxRelease");
+    return enter("cuDevicePrimaryCtxRelease", __builtin_return_address(0));
 }
 CUresult stub_cuCtxGetCurrent(CUcontext *out_context) {
     ENTER("cuCtxGetCurrent");
@@ -210,7 +236,7 @@ CUresult stub_cuCtxPopCurrent(CUcontext *out_context) {
     NEED_CONTEXT;
     *out_context = stack[--depth];
     if (of_test) stub.stack = depth;
-    return enter("cuCtxPopCurrent");
+    return enter("cuCtxPopCurrent", __builtin_return_address(0));
 }
 
 // ---- streams and events
@@ -226,7 +252,7 @@ CUresult stub_cuStreamCreate(CUstream *out_stream, unsigned flags) {
 CUresult stub_cuStreamDestroy(CUstream stream) {
     free(stream);
     add(&stub.streams, -1);
-    return enter("cuStreamDestroy");
+    return enter("cuStreamDestroy", __builtin_return_address(0));
 }
 CUresult stub_cuStreamSynchronize(CUstream stream) {
     if (is_captured(stream)) stub.capture_broken = true;
@@ -281,7 +307,7 @@ CUresult stub_cuEventCreate(CUevent *out_event, unsigned flags) {
 CUresult stub_cuEventDestroy(CUevent event) {
     free(event);
     add(&stub.events, -1);
-    return enter("cuEventDestroy");
+    return enter("cuEventDestroy", __builtin_return_address(0));
 }
 CUresult stub_cuEventRecord(CUevent event, CUstream stream) {
     (void)stream;
@@ -320,7 +346,7 @@ CUresult stub_cuMemPoolCreate(CUmemoryPool *out_pool, const CUmemPoolProps *prop
 CUresult stub_cuMemPoolDestroy(CUmemoryPool pool) {
     free(pool);
     add(&stub.pools, -1);
-    return enter("cuMemPoolDestroy");
+    return enter("cuMemPoolDestroy", __builtin_return_address(0));
 }
 CUresult stub_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value) {
     (void)pool, (void)which, (void)value;
@@ -345,7 +371,7 @@ CUresult stub_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     (void)stream;
     free((void *)(uintptr_t)pointer);
     add(&stub.device_blocks, -1);
-    return enter("cuMemFreeAsync");
+    return enter("cuMemFreeAsync", __builtin_return_address(0));
 }
 CUresult stub_cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     (void)stream;
@@ -389,7 +415,7 @@ CUresult stub_cuMemFreeHost(void *host) {
     if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) stub.capture_broken = true;
     free(host);
     add(&stub.host_blocks, -1);
-    return enter("cuMemFreeHost");
+    return enter("cuMemFreeHost", __builtin_return_address(0));
 }
 CUresult stub_cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **out_values, CUdeviceptr pointer) {
     ENTER("cuPointerGetAttributes");
@@ -459,14 +485,14 @@ CUresult stub_cuLinkComplete(CUlinkState state, void **out_cubin, size_t *out_by
 CUresult stub_cuLinkDestroy(CUlinkState state) {
     free(state);
     add(&stub.links, -1);
-    return enter("cuLinkDestroy");
+    return enter("cuLinkDestroy", __builtin_return_address(0));
 }
 CUresult stub_cuModuleUnload(CUmodule module) {
     if (stub.capturing && mode != CU_STREAM_CAPTURE_MODE_RELAXED) stub.capture_broken = true;
     free(module);
     add(&stub.modules, -1);
     add(&stub.unloads, 1);
-    return enter("cuModuleUnload");
+    return enter("cuModuleUnload", __builtin_return_address(0));
 }
 CUresult stub_cuModuleGetFunction(CUfunction *out_function, CUmodule module, const char *name) {
     ENTER("cuModuleGetFunction");
@@ -550,7 +576,7 @@ CUresult stub_cuGraphCreate(CUgraph *out_graph, unsigned flags) {
 CUresult stub_cuGraphDestroy(CUgraph graph) {
     free(graph);
     add(&stub.graphs, -1);
-    return enter("cuGraphDestroy");
+    return enter("cuGraphDestroy", __builtin_return_address(0));
 }
 static CUresult add_node(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after) {
     if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
@@ -586,7 +612,7 @@ CUresult stub_cuGraphInstantiateWithFlags(CUgraphExec *out_exec, CUgraph graph, 
 CUresult stub_cuGraphExecDestroy(CUgraphExec exec) {
     free(exec);
     add(&stub.graph_execs, -1);
-    return enter("cuGraphExecDestroy");
+    return enter("cuGraphExecDestroy", __builtin_return_address(0));
 }
 static struct CUgraphNode_st *find_node(CUgraphExec exec, CUgraphNode node) {
     if (!stub.graphs) return NULL; // the nodes went with their graph

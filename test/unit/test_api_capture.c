@@ -1,7 +1,7 @@
 // Runs as parts of CUDA graphs: the caller's (captured) and our own (replays). First against a driver that only keeps books
 // (test/stub), on any machine; with --device=cuda also on a GPU. LFUSER_TEST_TIMES=1 prints there what a replay saves.
 #include "runtime/cuda/cuda_driver.h"
-#include "test/stub/cuda_stub.h"
+#include "test/stub/find_stub.h"
 #include "test/support/api/tensors.h"
 #include <dlfcn.h>
 #include <unistd.h>
@@ -77,23 +77,6 @@ static lfuser_status rich_run(rich *r, lfuser_executable *e, lfuser_stream *stre
 }
 
 // ---- the stub ----------------------------------------------------------------------------------------------------------------------
-
-static char stub_path[4096];
-static cuda_stub *stub;
-static cuda_stub_reset_fn *reset_stub;
-static cuda_stub_make_current_fn *make_current;
-
-static bool find_stub(void) {
-    ssize_t n = readlink("/proc/self/exe", stub_path, sizeof stub_path - 40);
-    if (n <= 0) return false;
-    stub_path[n] = 0;
-    strcpy(strrchr(stub_path, '/') + 1, "libcuda_stub.so");
-    void *lib = dlopen(stub_path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) return false;
-    *(void **)&reset_stub = dlsym(lib, "cuda_stub_reset");
-    *(void **)&make_current = dlsym(lib, "cuda_stub_make_current");
-    return reset_stub && make_current;
-}
 
 static void stub_setup(void) {
     setenv("LFUSER_LIBCUDA", stub_path, 1);

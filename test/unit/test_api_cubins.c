@@ -1,26 +1,10 @@
 // Kernels of a GPU in the cache, with a driver that only keeps books (test/stub): PTX is linked once, later starts load the cubin;
 // a driver that cannot link or a cubin that does not load cost a step back, never the run. Also, how many variants sizes need on a
 // GPU: nothing is computed here, so any machine can count.
-#include "test/stub/cuda_stub.h"
+#include "test/stub/find_stub.h"
 #include "test/support/api/device_test.h"
-#include <dlfcn.h>
-#include <unistd.h>
 
-static char stub_path[4096], folder[64];
-static cuda_stub_reset_fn *reset_stub;
-static cuda_stub *stub;
-
-static bool find_stub(void) {
-    ssize_t n = readlink("/proc/self/exe", stub_path, sizeof stub_path - 40);
-    if (n <= 0) return false;
-    stub_path[n] = 0;
-    strcpy(strrchr(stub_path, '/') + 1, "libcuda_stub.so");
-    void *lib = dlopen(stub_path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) return false;
-    *(void **)&reset_stub = dlsym(lib, "cuda_stub_reset");
-    setenv("LFUSER_LIBCUDA", stub_path, 1);
-    return reset_stub != NULL;
-}
+static char folder[64];
 
 static void open_with(const char *codegen_path) {
     lfuser_context_options o = {.size = sizeof o, .codegen_path = codegen_path, .cache_directory = folder};
@@ -144,6 +128,7 @@ END_TEST
 
 int main(void) {
     if (!find_stub()) return printf("skipped: no stub of the driver beside this program: %s\n", stub_path), 77;
+    setenv("LFUSER_LIBCUDA", stub_path, 1);
     Suite *suite = suite_create("api cubins");
     TCase *t = tcase_create("cubins");
     tcase_add_checked_fixture(t, setup, teardown);
