@@ -125,6 +125,7 @@ typedef struct lf_device_info {
     uint32_t processors;                                                     // cores or multiprocessors
     uint32_t threads_a_processor, registers_a_processor, shared_a_processor; // resident at once; 0: not known
     uint32_t max_block;                                                      // threads a block
+    uint32_t max_cluster;    // blocks a cluster that every such device takes; 0: it has no clusters
     uint32_t max_shared;     // bytes of shared memory a block may have (opt-in limit)
     uint32_t driver_version; // CUDA: as cuDriverGetVersion says, else 0
     uint64_t memory_bytes;

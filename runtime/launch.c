@@ -138,39 +138,25 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) 
     return true;
 }
 
-enum {
-    SPAN = 1024,
-    MOST_THREADS = 1024,
-    REGISTERS_FEW = 96,
-    REGISTERS_MANY = 40,
-    MOST_ROUND_REDUCTIONS = 4,
-    ROUND_WARPS = 16
-};
-
-static uint32_t power_above(uint64_t n, uint32_t least) {
-    uint32_t p = least;
-    while (p < n) p *= 2;
-    return p;
-}
+enum { SPAN = LF_LAUNCH_SPAN, MOST_THREADS = LF_LAUNCH_MOST_THREADS, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
 
 // The row held by a block: as many chunks at once as it has, and as few columns a thread as leave enough registers. Buckets of spans
 // and chunks are powers of two, so that few kernels serve all lengths.
 static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes) {
     if (plan->columns > MOST_THREADS * LFUSER_ABI_CHUNK || l->reductions > LFUSER_ABI_UNROLLED_REDUCTIONS) return false;
-    uint32_t chunks = power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
-    uint32_t spans = chunks > 1 ? 8 : power_above((plan->columns + SPAN - 1) / SPAN, 2);
+    uint32_t chunks = lf_power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
+    uint32_t spans = chunks > 1 ? 8 : lf_power_above((plan->columns + SPAN - 1) / SPAN, 2);
     if (lanes == 1 && spans > 2) spans = 8;
     for (uint32_t v = lanes; v >= 1; v /= 2) {
         uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4,
                  registers = spans * v * (l->kept > loaded ? l->kept : loaded);
         if (threads > MOST_THREADS) return false;
-        if (registers > (threads > MOST_THREADS / 2 ? REGISTERS_MANY : REGISTERS_FEW) ||
-            l->weight * v * spans > LFUSER_ABI_UNROLLED_WEIGHT)
-            continue;
+        if (registers > lf_launch_registers(threads) || l->weight * v * spans > LFUSER_ABI_UNROLLED_WEIGHT) continue;
         plan->cls.vector = (uint8_t)v;
         plan->cls.shape = LFUSER_ABI_RESIDENT;
         plan->cls.spans = (uint8_t)spans;
         plan->cls.chunks = (uint8_t)chunks;
+        plan->cls.full = plan->columns == (uint64_t)chunks * spans * SPAN;
         return true;
     }
     return false;
@@ -245,7 +231,7 @@ enum { PRODUCT_TILE = 64, LEAST_PRODUCT = 16, MOST_PRODUCT = 1 << 23 };
 static bool choose_product(const lfuser_abi_launch *l, const int64_t *extents, lf_launch_plan *plan) {
     uint64_t m = (uint64_t)extents[l->rows - 2], n = (uint64_t)extents[l->rows - 1];
     if (m < LEAST_PRODUCT || n < LEAST_PRODUCT || !plan->columns || plan->columns > MOST_PRODUCT) return false;
-    uint32_t spans = power_above((plan->columns + SPAN - 1) / SPAN, 1);
+    uint32_t spans = lf_power_above((plan->columns + SPAN - 1) / SPAN, 1);
     plan->cls.shape = LFUSER_ABI_PRODUCT;
     plan->cls.vector = 1;
     plan->cls.spans = (uint8_t)(spans < 8 ? spans : 8);
@@ -253,9 +239,19 @@ static bool choose_product(const lfuser_abi_launch *l, const int64_t *extents, l
     return true;
 }
 
+// In registers where that is fast, else in shared memory, of one block or, if it must be, of several; else read again by each pass.
+static void choose_held(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes,
+                        const lf_device_info *info) {
+    bool resident = choose_resident(l, plan, lanes, bytes);
+    if (resident && !lf_launch_is_heavy(l, &plan->cls)) return;
+    if (lf_launch_stage(l, info, lanes, false, plan) || resident) return;
+    if (!lf_launch_stage(l, info, lanes, true, plan)) choose_rounds(l, plan, lanes);
+}
+
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
 static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
-                         bool contiguous, uint32_t processors) {
+                         bool contiguous, const lf_device_info *info) {
+    uint32_t processors = info ? info->processors : 0;
     uint32_t lanes = plan->cls.vector, bytes = 1;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
@@ -266,8 +262,8 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64
         choose_outer(l, args, extents, plan, processors);
     else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK)
         plan->cls.shape = LFUSER_ABI_SPLIT;
-    else if (!choose_resident(l, plan, lanes, bytes))
-        choose_rounds(l, plan, lanes);
+    else
+        choose_held(l, plan, lanes, bytes, info);
 }
 
 // ---- tiles -----------------------------------------------------------------------------------------------------------------------
@@ -354,7 +350,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     if (l->scans)
         choose_scan(l, args, out, contiguous, device->info.processors);
     else if (l->cols && !(l->multiplies && choose_product(l, extents, out)))
-        choose_shape(l, args, extents, out, contiguous, device->info.processors);
+        choose_shape(l, args, extents, out, contiguous, &device->info);
     if (out->cls.shape == LFUSER_ABI_SPLIT) {
         out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
         out->zero_bytes = rows * 8;
@@ -366,14 +362,21 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
 }
 
 // Registers are given to a warp in units of 256, and a thread has a multiple of 8.
-uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resources *resources, uint32_t block) {
-    enum { WARP = 32, UNIT = 8 };
+uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resources *resources, uint32_t block,
+                            uint32_t dynamic_shared, uint32_t cluster) {
+    enum { WARP = 32, UNIT = 8, RESERVED = 1024 }; // bytes of shared memory that a block takes for the system
     if (!block || !info->threads_a_processor) return 0;
     uint32_t registers = (resources->registers + UNIT - 1) / UNIT * UNIT, warps = (block + WARP - 1) / WARP;
     uint32_t by_threads = info->threads_a_processor / (warps * WARP);
     uint32_t by_registers = registers ? info->registers_a_processor / (registers * warps * WARP) : by_threads;
     uint32_t blocks = by_threads < by_registers ? by_threads : by_registers;
-    return (uint64_t)(blocks ? blocks : 1) * info->processors;
+    uint32_t by_shared = info->shared_a_processor / (resources->shared_bytes + dynamic_shared + RESERVED);
+    if (info->shared_a_processor && by_shared < blocks) blocks = by_shared;
+    uint64_t all = (uint64_t)(blocks ? blocks : 1) * info->processors;
+    if (cluster <= 1) return all;
+    // A cluster lies in one group of 16 or 18 multiprocessors, where it need not go in evenly.
+    all = all * 8 / 9 / cluster * cluster;
+    return all ? all : cluster;
 }
 
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type) {
@@ -431,7 +434,8 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
             plan.columns = columns[i];
             plan.cls = c;
             plan.cls.vector = (uint8_t)lf_launch_lanes(l);
-            choose_shape(l, NULL, NULL, &plan, true, 0);
+            choose_shape(l, NULL, NULL, &plan, true, NULL);
+            plan.cls.full = false; // serves all lengths of the bucket
             out[n++] = plan.cls;
         }
         c.vector = (uint8_t)lf_launch_lanes(l);

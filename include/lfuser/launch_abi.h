@@ -88,6 +88,7 @@ typedef struct lfuser_abi_launch {
     bool reduces;          // one pass of reductions over the columns, and nothing written a column
     uint16_t weight;       // about how many instructions an element takes
     uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
+    uint8_t kept_beside;   // the same where each pass can read again what it loads
     uint8_t reductions;    // most in one pass
     uint32_t scratch_word; // word with the address of scratch memory for SPLIT, and for OUTER and LOOKBACK of scans, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
@@ -127,7 +128,15 @@ typedef struct lfuser_abi_class {
         spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side
     uint8_t chunks; // RESIDENT, ROUNDS: chunks at once
     uint8_t tiled;  // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
+    uint8_t
+        cluster; // RESIDENT: blocks that share a row, a thread block cluster (a power of two), each with `chunks` chunks; 0: one
+    uint8_t teams; // RESIDENT: so many of a block's chunks are worked on at once, the others after them; 0: all
+    uint8_t
+        staged; // RESIDENT: so many vectors of each load that a thread has in a row lie in shared memory, to which they are copied
+                // while the row before is worked on, and each pass reads them there; the others are loaded by each pass
+    bool full; // RESIDENT: rows have exactly as many columns as there is room for
 } lfuser_abi_class;
+enum { LFUSER_ABI_STAGED_VECTORS = 16 }; // most that a thread has of a load
 
 // Extents of a tile along the outer and the innermost axis, by `vector`: segments of 128 bytes or so on both sides, two vectors or four
 // elements a thread.

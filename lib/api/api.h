@@ -66,7 +66,7 @@ struct lfuser_fusion {
 
 // A compiled, loaded kernel of one class.
 typedef struct lf_variant {
-    uint32_t key; // lf_class_key
+    uint64_t key; // lf_class_key
     lfuser_abi_class cls;
     lf_loaded *code;   // a reference
     lf_kernel *kernel; // the code's

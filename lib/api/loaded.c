@@ -19,9 +19,9 @@ static lf_status key_of(lfuser_context *c, const lf_loaded_request *r, lf_cache_
     } else {
         const lf_target *target = &r->device->target;
         bool cuda = target->kind == LF_TARGET_CUDA;
-        lf_text_put(&t, "kernel %s %d %s %u %s %d %u class %u ", LF_BUILD_ID, (int)target->kind, target->cpu, target->sm,
+        lf_text_put(&t, "kernel %s %d %s %u %s %d %u class %llu ", LF_BUILD_ID, (int)target->kind, target->cpu, target->sm,
                     cuda || target->cpu[0] ? "" : c->code.processor, r->options.fast, r->options.debug,
-                    lf_class_key(r->cls));
+                    (unsigned long long)lf_class_key(r->cls));
         lf_loop_key(r->loop, &t);
     }
     bool failed = t.failed;
@@ -45,7 +45,7 @@ static lf_cache_key binary_key(lf_cache_key key, const lf_device *device) {
 
 typedef enum { STORED_NATIVE = 1, STORED_PTX = 2, STORED_CUBIN = 3 } stored_kind;
 typedef struct stored { // followed by the bytes
-    uint32_t kind, shared_bytes, block, rows_a_block;
+    uint32_t kind, shared_bytes, block, rows_a_block, staged_bytes, cluster, reserved[2];
     char entry[64];
 } stored;
 _Static_assert(sizeof(stored) % 16 == 0, "what follows is aligned");
@@ -54,7 +54,12 @@ static void store(lfuser_context *c, lf_cache_key key, stored_kind kind, const l
                   size_t size) {
     lf_blob *b = lf_blob_create(&c->allocator, sizeof(stored) + size);
     if (!b) return;
-    stored head = {.kind = kind, .shared_bytes = o->shared_bytes, .block = o->block, .rows_a_block = o->rows_a_block};
+    stored head = {.kind = kind,
+                   .shared_bytes = o->shared_bytes,
+                   .block = o->block,
+                   .rows_a_block = o->rows_a_block,
+                   .staged_bytes = o->staged_bytes,
+                   .cluster = o->cluster};
     memcpy(head.entry, o->entry, sizeof head.entry);
     memcpy(b->bytes, &head, sizeof head);
     memcpy(b->bytes + sizeof head, bytes, size);
@@ -73,6 +78,8 @@ static bool read_stored(const lf_blob *b, stored_kind kind, lf_object *o, const 
     o->shared_bytes = head.shared_bytes;
     o->block = head.block;
     o->rows_a_block = head.rows_a_block;
+    o->staged_bytes = head.staged_bytes;
+    o->cluster = head.cluster;
     memcpy(o->entry, head.entry, sizeof head.entry);
     return head.kind == (uint32_t)kind;
 }

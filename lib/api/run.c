@@ -45,8 +45,11 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
     const lf_object *object = &planned->variant->code->object;
     uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
-    if (planned->plan.shared_out && planned->plan.cells) { // no more blocks than are resident at once
-        uint64_t most = lf_resident_blocks(&r->device->info, &planned->variant->kernel->resources, object->block);
+    uint64_t cluster = object->cluster ? object->cluster : 1;
+    grid = (grid < INT32_MAX / cluster ? grid : INT32_MAX / cluster) * cluster;
+    if (planned->plan.shared_out) { // no more blocks than are resident at once
+        uint64_t most = lf_resident_blocks(&r->device->info, &planned->variant->kernel->resources, object->block,
+                                           object->staged_bytes, object->cluster);
         if (most && grid > most) grid = most;
     }
     lf_launch launch = {.kernel = planned->variant->kernel,
@@ -55,8 +58,9 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
                         .args_in_memory = l->n_args * 8u > 4000,
                         .items = items,
                         .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1,
-                        .grid = (uint32_t)(grid > INT32_MAX ? INT32_MAX : grid),
-                        .block = object->block};
+                        .grid = (uint32_t)grid,
+                        .block = object->block,
+                        .shared = object->staged_bytes};
     if (planned->plan.zero_bytes && planned->variant->cls.shape == planned->plan.cls.shape) { // flags, counters
         launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
         launch.zero_bytes = planned->plan.zero_bytes;
@@ -105,8 +109,8 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
-        if (planned->variant->cls.shape != planned->plan.cls.shape)
-            planned->plan.cells = 0; // the general class, in its stead
+        if (planned->variant->cls.shape != planned->plan.cls.shape) // the general class, in its stead
+            planned->plan.cells = 0, planned->plan.shared_out = false;
     }
     return NULL;
 }

@@ -4,13 +4,21 @@
 #include "runtime/fpstate.h"
 #include <string.h>
 
-static lf_variant *find_variant(lf_kernel_slot *slot, uint32_t key) {
+static lf_variant *find_variant(lf_kernel_slot *slot, uint64_t key) {
     for (unsigned i = 0; i < LF_MAX_CLASSES; i++) {
         lf_variant *v = atomic_load_explicit(&slot->variants[i], memory_order_acquire);
         if (!v) return NULL;
         if (v->key == key) return v;
     }
     return NULL;
+}
+
+// What is there for this class. The code for rows that are not full is right for full ones too, so nothing more is compiled for them.
+static lf_variant *find_loaded(lf_kernel_slot *slot, lfuser_abi_class cls) {
+    lf_variant *v = find_variant(slot, lf_class_key(cls));
+    if (v || !cls.full) return v;
+    cls.full = false;
+    return find_variant(slot, lf_class_key(cls));
 }
 
 static unsigned count_variants(lf_kernel_slot *slot) {
@@ -72,7 +80,7 @@ static lf_status compile_variant(lfuser_executable *e, uint32_t launch, lfuser_a
     const lfuser_abi_launch *l = &e->program->abi.launches[launch];
     lf_kernel_slot *slot = &e->kernels[l->kernel];
     lfuser_abi_class general = lf_launch_general_class(l, e->device->device->type);
-    uint32_t general_key = lf_class_key(general);
+    uint64_t general_key = lf_class_key(general);
     *out_variant = NULL;
     for (int round = 0; round < 2 && !*out_variant; round++) {
         // The last place is for the class that is always right.
@@ -108,7 +116,7 @@ static void fulfil(void *arg, bool cancelled) {
 // Once for each class; where no thread can be had, the general kernel is what there is.
 static void compile_later(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls) {
     lf_kernel_slot *slot = &e->kernels[e->program->abi.launches[launch].kernel];
-    uint32_t key = lf_class_key(cls);
+    uint64_t key = lf_class_key(cls);
     if (count_variants(slot) >= LF_MAX_CLASSES - 1) return;
     pthread_mutex_lock(&e->lock);
     bool asked = slot->n_asked == LF_MAX_CLASSES;
@@ -128,7 +136,7 @@ lf_status lf_executable_variant(lfuser_executable *e, uint32_t launch, lfuser_ab
                                 lf_variant **out_variant) {
     const lfuser_abi_launch *l = &e->program->abi.launches[launch];
     lf_kernel_slot *slot = &e->kernels[l->kernel];
-    *out_variant = find_variant(slot, lf_class_key(cls));
+    *out_variant = find_loaded(slot, cls);
     if (*out_variant) return NULL;
     bool capturing = stream && e->device->device->ops->stream_capturing(stream->stream);
     lf_variant *general =
@@ -217,7 +225,7 @@ lf_status lf_executable_compile_all(lfuser_executable *e, const lf_wanted *wante
 
 lf_status lf_wanted_add(lfuser_executable *e, lf_wanted_list *list, uint32_t launch, lfuser_abi_class cls) {
     const lfuser_abi_launch *l = &e->program->abi.launches[launch];
-    if (find_variant(&e->kernels[l->kernel], lf_class_key(cls))) return NULL;
+    if (find_loaded(&e->kernels[l->kernel], cls)) return NULL;
     for (size_t i = 0; i < list->count; i++)
         if (e->program->abi.launches[list->data[i].launch].kernel == l->kernel &&
             lf_class_key(list->data[i].cls) == lf_class_key(cls))

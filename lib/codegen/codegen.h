@@ -41,6 +41,8 @@ typedef struct lf_object {
     size_t code_size;
     char entry[64];        // kernel name
     uint32_t shared_bytes; // static shared memory of a block
+    uint32_t staged_bytes; // dynamic shared memory of a block
+    uint32_t cluster;      // CUDA: blocks of a cluster that the code was made for; 0: none
     uint32_t block;        // CUDA: threads a block that the code was made for
     uint32_t rows_a_block; // CUDA row kernels: rows a block does at a time; pointwise: elements a block does at a time
     lf_native *native;     // what infer, bind and address point into; owned

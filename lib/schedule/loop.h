@@ -117,6 +117,7 @@ typedef struct lf_loop {
     bool reduces;            // one pass, of reductions and nothing written a column
     uint16_t weight;         // about how many instructions a column (pointwise: an element) takes in all passes
     uint8_t kept;            // 32-bit registers a column that passes hand on
+    uint8_t kept_beside;     // the same where loads, and conversions of what is loaded, are done again by each pass
     uint8_t reductions;      // most in one pass
     uint32_t scratch_word;   // for launches that share rows (launch_abi.h), or LFUSER_ABI_NONE
     const char *schedule;    // "pointwise", "rows"

@@ -48,7 +48,14 @@ static void find_first_passes(const lf_loop *loop, uint16_t *first) {
         }
 }
 
-static unsigned kept_after(const lf_loop *loop, const uint16_t *first, uint16_t pass, bool *kept) {
+// A load that can be done again at little cost, or a conversion of one.
+static bool is_loaded(const lf_loop *loop, const lf_stmt *s) {
+    bool cast = s->kind == LF_STMT_CAST || (s->kind == LF_STMT_ELEM && s->code == LF_OP_CAST);
+    if (cast) s = &loop->stmts[s->args[0]];
+    return s->kind == LF_STMT_LOAD && s->column;
+}
+
+static unsigned kept_after(const lf_loop *loop, const uint16_t *first, uint16_t pass, bool *kept, bool beside) {
     unsigned registers = 0;
     for (uint32_t i = 0; i < loop->n_stmts; i++) kept[i] = false;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
@@ -57,6 +64,7 @@ static unsigned kept_after(const lf_loop *loop, const uint16_t *first, uint16_t 
             lf_stmt_id arg = s->args[n];
             if (arg == LF_NO_STMT || !loop->stmts[arg].column || kept[arg] || first[arg] > pass) continue;
             kept[arg] = true;
+            if (beside && is_loaded(loop, &loop->stmts[arg])) continue;
             if (loop->stmts[arg].kind != LF_STMT_INDEX) registers += registers_of(loop->stmts[arg].dtype);
         }
     }
@@ -64,7 +72,7 @@ static unsigned kept_after(const lf_loop *loop, const uint16_t *first, uint16_t 
 }
 
 lf_status lf_loop_measure(const lf_allocator *a, lf_loop *loop) {
-    unsigned weight = 0, most_kept = 0, most_reductions = 0;
+    unsigned weight = 0, most_kept = 0, most_beside = 0, most_reductions = 0;
     for (uint32_t i = 0; i < loop->n_stmts; i++)
         if (loop->stmts[i].column || !loop->cols || loop->stmts[i].kind == LF_STMT_REDUCE)
             weight += weight_of(&loop->stmts[i]);
@@ -73,10 +81,12 @@ lf_status lf_loop_measure(const lf_allocator *a, lf_loop *loop) {
     if (first && kept) {
         find_first_passes(loop, first);
         for (uint16_t pass = 0; pass < loop->passes; pass++) {
-            unsigned registers = kept_after(loop, first, pass, kept), reductions = 0;
+            unsigned registers = kept_after(loop, first, pass, kept, false), reductions = 0;
+            unsigned beside = kept_after(loop, first, pass, kept, true);
             for (uint32_t i = 0; i < loop->n_stmts; i++)
                 reductions += loop->stmts[i].kind == LF_STMT_REDUCE && loop->stmts[i].level == pass + 1;
             if (registers > most_kept) most_kept = registers;
+            if (beside > most_beside) most_beside = beside;
             if (reductions > most_reductions) most_reductions = reductions;
         }
     }
@@ -85,6 +95,7 @@ lf_status lf_loop_measure(const lf_allocator *a, lf_loop *loop) {
     lf_free(a, kept);
     loop->weight = (uint16_t)(weight < UINT16_MAX ? weight : UINT16_MAX);
     loop->kept = (uint8_t)(most_kept < UINT8_MAX ? most_kept : UINT8_MAX);
+    loop->kept_beside = (uint8_t)(most_beside < UINT8_MAX ? most_beside : UINT8_MAX);
     loop->reductions = (uint8_t)(most_reductions < UINT8_MAX ? most_reductions : UINT8_MAX);
     return s;
 }

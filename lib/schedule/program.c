@@ -336,6 +336,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .multiplies = is_product(loop),
                                 .weight = loop->weight,
                                 .kept = loop->kept,
+                                .kept_beside = loop->kept_beside,
                                 .reductions = loop->reductions,
                                 .extents_word = loop->extents_word,
                                 .n_accesses = loop->n_accesses,

@@ -42,9 +42,11 @@ static lf_status attribute(lf_cuda_device *d, CUdevice_attribute which, int *out
     return lf_cuda_check(d, d->cu.cuDeviceGetAttribute(out_value, which, d->device), "cuDeviceGetAttribute");
 }
 
+enum { PORTABLE_CLUSTER = 8 };
+
 static lf_status describe(lf_cuda_device *d) {
     lf_device_info *info = &d->base.info;
-    int major, minor, processors, threads, registers, block, shared, version = 0, pools;
+    int major, minor, processors, threads, registers, block, shared, all_shared, version = 0, pools;
     char name[96] = "";
     size_t bytes = 0;
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
@@ -55,6 +57,7 @@ static lf_status describe(lf_cuda_device *d) {
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &block));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     if (!shared) LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &shared));
+    LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &all_shared));
     LF_TRY(attribute(d, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools));
     LF_TRY(lf_cuda_check(d, d->cu.cuDriverGetVersion(&version), "cuDriverGetVersion"));
     LF_TRY(lf_cuda_check(d, d->cu.cuDeviceGetName(name, (int)sizeof name, d->device), "cuDeviceGetName"));
@@ -66,7 +69,9 @@ static lf_status describe(lf_cuda_device *d) {
     info->processors = (uint32_t)processors;
     info->threads_a_processor = (uint32_t)threads;
     info->registers_a_processor = (uint32_t)registers;
+    info->shared_a_processor = (uint32_t)all_shared;
     info->max_block = (uint32_t)block;
+    info->max_cluster = major >= 9 ? PORTABLE_CLUSTER : 0;
     info->max_shared = (uint32_t)shared;
     info->driver_version = (uint32_t)version;
     info->memory_bytes = bytes;

@@ -66,6 +66,7 @@ static const lf_device_info like_h200 = {.target = "sim",
                                          .registers_a_processor = 65536,
                                          .shared_a_processor = 233472,
                                          .max_block = LF_SIM_MAX_BLOCK,
+                                         .max_cluster = 8,
                                          .max_shared = LF_SIM_MAX_SHARED};
 
 static lf_status fill(lf_sim_device *d, const lf_log *log) {

@@ -75,6 +75,40 @@ START_TEST(norms_of_every_length) {
 }
 END_TEST
 
+// Rows that fill a multiprocessor and more: in shared memory, of one block or of a cluster, with more rows than run at once; where all
+// columns are there and where not.
+START_TEST(rows_in_shared_memory) {
+    static const struct {
+        const char *text;
+        lfuser_dtype dtype;
+        int64_t rows, length;
+    } cases[] = {
+        {"(%px: $D[%a, %b]) { %y = softmax %px, axis=1 return %y }", LFUSER_BF16, 140, 32768},
+        {"(%px: $D[%a, %b]) { %y = softmax %px, axis=1 return %y }", LFUSER_F16, 3, 30000},
+        {"(%px: $D[%a, %b]) { %y = softmax %px, axis=1 return %y }", LFUSER_BF16, 2, 131072},
+        {"(%px: $D[%a, %b]) { %y = log_softmax %px, axis=1 return %y }", LFUSER_F32, 2, 65544},
+        {"(%px: $D[%a, %b]) { %m = min %px, axes=[1], keepdim=true %d2 = sub %m, %px %e = exp %d2 %s = sum %e, axes=[1] "
+         "return %s, %m }",
+         LFUSER_BF16, 2, 131072},
+        {"(%px: $D[%a, %b]) { %m = max %px, axes=[1], keepdim=true %d2 = sub %px, %m %e = exp %d2 %s = sum %e, axes=[1] "
+         "return %s, %m }",
+         LFUSER_F16, 2, 100000},
+        {"(%px: $D[%a, %b]) { %m = max %px, axes=[1], keepdim=true %d2 = sub %px, %m %e = exp %d2 %s = sum %e, axes=[1] "
+         "return %s, %m }",
+         LFUSER_BF16, 2, 262144},
+        {"(%px: $D[%a, %b], %pw: $D[%b]) { %y = rms_norm %px, %pw, 1e-5 return %y }", LFUSER_BF16, 2, 131072},
+        {"(%px: $D[%a, %b], %pr: $D[%a, %b]) { %h = add %px, %pr %y = layer_norm %h, none, none, 1e-5 return %h, %y }",
+         LFUSER_F32, 2, 65536},
+    };
+    if (SLOW_BUILD && _i % 3) return;
+    test_program p;
+    ck_assert(program_open(&p, cases[_i].text, cases[_i].dtype));
+    const int64_t extents[4] = {cases[_i].rows, cases[_i].length, 3, 2};
+    check_case(&p, &(case_options){.n = 7, .extents = extents, .seed = (unsigned)_i + 1});
+    program_close(&p);
+}
+END_TEST
+
 // ---- reductions ------------------------------------------------------------------------------------------------------------------------
 
 static const char *const reductions[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "count_nonzero"};
@@ -160,6 +194,7 @@ END_TEST
 static Suite *make(void) {
     Suite *s = suite_create("api schedules");
     tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
+    tcase_add_loop_test(device_tcase(s, "long rows", 600), rows_in_shared_memory, 0, 9);
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);

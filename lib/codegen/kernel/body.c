@@ -83,6 +83,7 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
 void lf_kernel_finish(lf_kernel *k) {
     const lf_allocator *a = k->l->allocator;
     lf_free(a, k->varies);
+    lf_free(a, k->staged_at);
     for (unsigned i = 0; i < LF_MAX_COPIES; i++) {
         lf_free(a, k->copies[i].registers);
         lf_free(a, k->copies[i].ready);

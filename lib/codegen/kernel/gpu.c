@@ -20,6 +20,15 @@ LLVMValueRef lf_gpu_barrier(lf_kernel *k) {
     return lf_gpu_intrinsic(k, "llvm.nvvm.barrier.cta.sync.aligned.all", &v_zero, 1);
 }
 
+void lf_gpu_meet(const gpu *g) {
+    if (g->cluster <= 1) {
+        lf_gpu_barrier(g->k);
+        return;
+    }
+    lf_gpu_intrinsic(g->k, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0);
+    lf_gpu_intrinsic(g->k, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
+}
+
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
     LLVMValueRef v = lf_i64_const(k, 1);
     for (unsigned r = 0; r < k->rows; r++) v = LLVMBuildMul(k->e->builder, v, lf_row_extent(k, r), "rows");
@@ -147,6 +156,10 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     char text[16];
     snprintf(text, sizeof text, "%u", out->block);
     LLVMAddTargetDependentFunctionAttr(k->v_function, "nvvm.maxntid", text);
+    if (out->cluster > 1) {
+        snprintf(text, sizeof text, "%u,1,1", out->cluster);
+        LLVMAddTargetDependentFunctionAttr(k->v_function, "nvvm.cluster_dim", text);
+    }
     unsigned registers = most_registers(k, out->block);
     if (!registers) return NULL;
     snprintf(text, sizeof text, "%u", registers);

@@ -6,7 +6,7 @@
 enum {
     LF_GPU_WARP = 32,
     LF_GPU_REDUCTIONS = 64, // in one pass
-    LF_GPU_SLOT = 32        // bytes of shared memory for a partial result: up to 16 of value, 8 of position
+    LF_GPU_MOST_SLOT = 32   // bytes of shared memory for a partial result: up to 16 of value, 8 of position
 };
 
 // The threads that share a row, in one pass. Of a chunk of 8192 columns, a thread has `lanes` neighbouring ones in each span of 1024,
@@ -18,8 +18,15 @@ typedef struct gpu {
     LLVMValueRef v_team;   // i64: which of the chunks that the block works on at once is this thread's
     unsigned threads;      // that share a chunk
     unsigned chunks;       // that a block works on at once
+    unsigned rounds, base; // RESIDENT: chunks that a thread takes part in; the first copy of the one that is emitted
     unsigned spans;        // of a chunk; fewer than 8 only when the row is no longer
-    bool resident;         // the row is held by the block: what a pass computed is at hand in the next
+    unsigned cluster;      // blocks that share a row; 1: it is one block's
+    LLVMValueRef v_rank;   // i64: which of these blocks this one is
+    bool placed;           // spans have their places before the first row
+    bool staged;           // columns come through shared memory (gpu_stage.c)
+    unsigned last_read;    // the last pass that reads them there
+    LLVMValueRef v_next[LF_MAX_AXES]; // index of the row that comes after this one
+    bool resident;                    // the row is held by the block: what a pass computed is at hand in the next
     unsigned pass, n;
     const lf_stmt_id *ids; // the n reductions of the pass
     LLVMValueRef v_columns;
@@ -27,15 +34,16 @@ typedef struct gpu {
         v_position[LF_MAX_COPIES]; // by span: whether its columns exist; the first one's number
     // Shared memory: a slot a warp (or warp and chunk) and reduction, in two buffers that passes use in turn.
     LLVMValueRef v_shared;
-    unsigned slots, most, buffer;
-    LLVMValueRef v_buffer; // not NULL: which buffer, decided at run time
-    lf_partials *from;     // not NULL: what is reduced are partial results in memory, not columns
+    unsigned slots, most, buffer, slot; // slot: bytes of one
+    LLVMValueRef v_buffer;              // not NULL: which buffer, decided at run time
+    lf_partials *from;                  // not NULL: what is reduced are partial results in memory, not columns
 } gpu;
 
 // gpu.c
 LLVMValueRef lf_gpu_intrinsic(lf_kernel *k, const char *name, LLVMValueRef *args, unsigned n);
 LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name); // a special register as i64
 LLVMValueRef lf_gpu_barrier(lf_kernel *k);
+void lf_gpu_meet(const gpu *g); // all threads that share a row
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
 // gpu_exchange.c: partial results from thread to thread
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers,
@@ -50,7 +58,20 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out);          
 void lf_gpu_exchange(gpu *g, lf_partial *p); // over the warps of the block, slots used before
 lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all,
                              unsigned n); // n a power of two; overwrites all
+// gpu_stage.c: columns of RESIDENT rows, copied to shared memory a row ahead. In a class without these do nothing.
+lf_status lf_gpu_stage_plan(gpu *g, lf_object *out);
+void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row); // begins to copy a row: the first one
+void lf_gpu_stage_next(gpu *g, unsigned copy);     // after a pass has read it: of row v_next, if nothing will read it again
+void lf_gpu_stage_commit(gpu *g);
+void lf_gpu_stage_others(gpu *g); // loads of columns that are not staged, in this pass
+void lf_gpu_stage_wait(gpu *g);   // the copies that this thread has begun are done
+void lf_gpu_stage_forget(gpu *g); // before a pass: it reads its columns again
+// gpu_pairs.c: the largest or smallest of halves, two at a time.
+bool lf_gpu_pairs_up(const gpu *g, const lf_stmt *reduce);
+void lf_gpu_take_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // of the current copy, into lanes / 2 words
+lf_partial lf_gpu_part_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // overwrites them
 // gpu_chunk.c
+void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first); // RESIDENT: once for all rows
 bool lf_gpu_unrolls(const gpu *g);
 // The columns of a chunk of which v_first is the first: what they add up to in the thread's warp, and the effects of the pass.
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out);

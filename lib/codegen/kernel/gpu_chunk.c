@@ -18,17 +18,19 @@ bool lf_gpu_unrolls(const gpu *g) {
 // ---- spans side by side ------------------------------------------------------------------------------------------------------------
 
 // Columns past the end of the row are computed from the row's first one, and count for nothing.
-static void place_spans(gpu *g, LLVMValueRef v_first) {
+void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_mine = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, g->v_thread, lf_i64_const(k, k->lanes), ""), "column");
     for (unsigned j = 0; j < g->spans; j++) {
-        lf_kernel_use_copy(k, j);
+        unsigned c = g->base + j;
+        lf_kernel_use_copy(k, c);
         lf_kernel_forget_columns(k);
-        g->v_position[j] = j ? LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "") : v_mine;
-        g->v_inside[j] = LLVMBuildICmp(b, LLVMIntSLT, g->v_position[j], g->v_columns, "inside");
-        lf_split_index(k, LLVMBuildSelect(b, g->v_inside[j], g->v_position[j], lf_i64_const(k, 0), ""), k->cols,
-                       lf_column_extent, k->at->v_column);
+        LLVMValueRef v = j ? LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "") : v_mine;
+        g->v_position[c] = v;
+        g->v_inside[c] = k->cls.full ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "inside");
+        if (g->v_inside[c]) v = LLVMBuildSelect(b, g->v_inside[c], v, lf_i64_const(k, 0), "");
+        lf_split_index(k, v, k->cols, lf_column_extent, k->at->v_column);
     }
 }
 
@@ -43,7 +45,7 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     LLVMBuilderRef b = k->e->builder;
     const lf_stmt *s = reduction(g, i);
     LLVMValueRef v_position = lane ? LLVMBuildAdd(b, g->v_position[span], lf_i64_const(k, lane), "") : g->v_position[span];
-    if (!g->from && takes_repeats(s)) return lf_contribution(k, s, lane, v_position);
+    if (!g->from && (takes_repeats(s) || !g->v_inside[span])) return lf_contribution(k, s, lane, v_position);
     if (!g->from)
         return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
     LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
@@ -55,7 +57,7 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
 static unsigned span_of(const gpu *g, unsigned step) {
     unsigned span = 0;
     for (unsigned bit = 1; bit < g->spans; bit *= 2) span = 2 * span + (step & bit ? 1 : 0);
-    return span;
+    return g->base + span;
 }
 
 // The loads of the next few spans. A first pass has all under way at once, since it waits for memory; later ones, which mostly find
@@ -63,7 +65,7 @@ static unsigned span_of(const gpu *g, unsigned step) {
 static void load_ahead(gpu *g, unsigned step) {
     lf_kernel *k = g->k;
     unsigned group = g->spans, copies[LF_MAX_COPIES];
-    if (g->resident && g->pass > 0) {
+    if (g->resident && (g->pass > 0 || g->staged)) {
         lf_kernel_use_copy(k, span_of(g, step));
         unsigned loaded = lf_loaded_registers(k, g->pass);
         while (group > 1 && group * loaded > AHEAD_REGISTERS) group /= 2;
@@ -78,12 +80,17 @@ static void sum_spans(gpu *g, lf_partial *out) {
     lf_kernel *k = g->k;
     enum { LEVELS = 4 };
     lf_partial waiting[LEVELS][LFUSER_ABI_UNROLLED_REDUCTIONS][LF_MAX_LANES];
+    LLVMValueRef v_pairs[LFUSER_ABI_UNROLLED_REDUCTIONS][LF_MAX_LANES / 2] = {{NULL}};
     for (unsigned step = 0; step < g->spans; step++) {
         unsigned span = span_of(g, step);
         if (!g->from) load_ahead(g, step);
         lf_kernel_use_copy(k, span);
         for (unsigned i = 0; i < g->n; i++) {
             const lf_stmt *s = reduction(g, i);
+            if (lf_gpu_pairs_up(g, s)) {
+                lf_gpu_take_pairs(g, s, v_pairs[i]);
+                continue;
+            }
             if (!g->from) lf_emit_statement(k, s->args[0]);
             for (unsigned lane = 0; lane < k->lanes; lane++) {
                 lf_partial x = element(g, i, span, lane);
@@ -92,10 +99,13 @@ static void sum_spans(gpu *g, lf_partial *out) {
                 waiting[level][i][lane] = x;
             }
         }
+        if (!g->from) lf_gpu_stage_next(g, span);
     }
     unsigned top = 0;
     while (1u << top < g->spans) top++;
-    for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_pairs(k, reduction(g, i), waiting[top][i], k->lanes);
+    for (unsigned i = 0; i < g->n; i++)
+        out[i] = v_pairs[i][0] ? lf_gpu_part_pairs(g, reduction(g, i), v_pairs[i])
+                               : lf_gpu_fold_pairs(k, reduction(g, i), waiting[top][i], k->lanes);
     lf_kernel_use_copy(k, 0);
 }
 
@@ -107,16 +117,17 @@ static void store_spans(gpu *g) {
         lf_kernel_use_copy(k, span);
         lf_emit_effect_operands(k, g->pass);
         lf_if_blocks inside;
-        lf_if_begin(k, &inside, g->v_inside[span], "inside");
+        if (g->v_inside[span]) lf_if_begin(k, &inside, g->v_inside[span], "inside");
         lf_emit_column_effects(k, g->pass);
-        lf_if_end(k, &inside);
+        if (g->v_inside[span]) lf_if_end(k, &inside);
+        if (!g->n) lf_gpu_stage_next(g, span);
     }
     lf_kernel_use_copy(k, 0);
 }
 
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_kernel *k = g->k;
-    if (!g->resident || g->pass == 0) place_spans(g, v_first);
+    if (!g->placed && (!g->resident || g->pass == 0)) lf_gpu_place_spans(g, v_first);
     if (g->n) sum_spans(g, out);
     if (!g->from) store_spans(g);
     for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_warp(k, reduction(g, i), out[i]);

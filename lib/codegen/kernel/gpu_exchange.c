@@ -72,12 +72,25 @@ static unsigned most_reductions(const lf_kernel *k) {
     return most;
 }
 
+// Bytes of a partial result: where one has a position, that lies 16 bytes behind the value.
+static unsigned slot_bytes(const lf_kernel *k) {
+    unsigned bytes = 8;
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        if (s->kind != LF_STMT_REDUCE) continue;
+        if (lf_has_position(s)) return LF_GPU_MOST_SLOT;
+        if (lf_dtype_bytes(s->compute) > bytes) bytes = lf_dtype_bytes(s->compute);
+    }
+    return bytes;
+}
+
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out) {
     lf_kernel *k = g->k;
     g->most = most_reductions(k);
     g->slots = slots;
     if (!g->most) return NULL;
-    out->shared_bytes = (buffers * g->most * slots + 1) * LF_GPU_SLOT; // and one for a flag
+    g->slot = slot_bytes(k);
+    out->shared_bytes = (buffers * g->most * slots + 1) * g->slot; // and one for a flag
     if (out->shared_bytes > DEFAULT_SHARED)
         return lf_error(k->l->allocator, LF_UNSUPPORTED,
                         "kernel %s: %u reductions in one pass need %u bytes of shared memory, %d are possible",
@@ -86,26 +99,41 @@ lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out)
     return NULL;
 }
 
-LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset) {
+static LLVMValueRef slot_in(gpu *g, LLVMValueRef v_memory, LLVMValueRef v_slot, unsigned reduction, unsigned offset) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
-    int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * LF_GPU_SLOT + offset;
+    int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * g->slot + offset;
     if (g->v_buffer)
         v_slot = LLVMBuildAdd(b, v_slot, LLVMBuildMul(b, g->v_buffer, lf_i64_const(k, g->most * g->slots), ""), "");
-    LLVMValueRef v_at =
-        LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, LF_GPU_SLOT), ""), lf_i64_const(k, first), "");
-    return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), g->v_shared, &v_at, 1, "");
+    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, g->slot), ""), lf_i64_const(k, first), "");
+    return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_memory, &v_at, 1, "");
 }
 
+LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset) {
+    return slot_in(g, g->v_shared, v_slot, reduction, offset);
+}
+
+// The shared memory of another block of the cluster, for each lane a different one. LLVM may move this before the question which lanes
+// need it, so all ask for a block that there is.
+static LLVMValueRef memory_of_another(gpu *g, LLVMValueRef v_lane) {
+    LLVMBuilderRef b = g->k->e->builder;
+    LLVMValueRef v_rank = LLVMBuildAnd(b, v_lane, lf_i64_const(g->k, g->cluster - 1), "rank");
+    LLVMValueRef args[] = {g->v_shared, LLVMBuildTrunc(b, v_rank, g->k->l_i32, "")};
+    return lf_gpu_intrinsic(g->k, "llvm.nvvm.mapa.shared.cluster", args, 2);
+}
+
+// The first lane of a warp, or the first ones: each for one block of the cluster.
 void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
+    LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane"), v_memory = g->v_shared;
     lf_if_blocks first;
-    lf_if_begin(k, &first, LLVMBuildICmp(b, LLVMIntEQ, v_lane, lf_i64_const(k, 0), ""), "leader");
+    lf_if_begin(k, &first, LLVMBuildICmp(b, LLVMIntSLT, v_lane, lf_i64_const(k, g->cluster > 1 ? g->cluster : 1), ""),
+                "leader");
+    if (g->cluster > 1) v_memory = memory_of_another(g, v_lane);
     for (unsigned i = 0; i < g->n; i++) {
-        lf_emit_store(k->e, reduction(g, i)->compute, p[i].value, lf_gpu_shared_slot(g, v_slot, i, 0));
-        if (p[i].v_position) LLVMBuildStore(b, p[i].v_position, lf_gpu_shared_slot(g, v_slot, i, 16));
+        lf_emit_store(k->e, reduction(g, i)->compute, p[i].value, slot_in(g, v_memory, v_slot, i, 0));
+        if (p[i].v_position) LLVMBuildStore(b, p[i].v_position, slot_in(g, v_memory, v_slot, i, 16));
     }
     lf_if_end(k, &first);
 }

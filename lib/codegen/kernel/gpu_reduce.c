@@ -69,7 +69,7 @@ lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
     out->rows_a_block = 1;
     LLVMValueRef v_flag = lf_gpu_shared_slot(g, lf_i64_const(k, 0), 0, 0);
     v_flag = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_flag,
-                           (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - LF_GPU_SLOT)}, 1, "flag");
+                           (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - g->slot)}, 1, "flag");
     LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0);
     LLVMValueRef v_columns = g->v_columns, v_rows = lf_gpu_total_rows(k), v_chunks = chunks_of(k, v_columns);
     LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, g->v_thread, v_zero, "leads");

@@ -10,14 +10,33 @@ static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP
 
 // ---- passes ----------------------------------------------------------------------------------------------------------------------------
 
+// The first column of a round's chunk. Chunks of a block follow each other, those of a round too.
+static LLVMValueRef first_column(gpu *g, unsigned round) {
+    LLVMBuilderRef b = g->k->e->builder;
+    LLVMValueRef v_chunk = LLVMBuildAdd(b, g->v_team, lf_i64_const(g->k, round * (g->chunks / g->rounds)), "chunk");
+    return LLVMBuildMul(b, v_chunk, lf_i64_const(g->k, LF_CHUNK), "first");
+}
+
 static void resident_pass(gpu *g, lf_partial *result) {
     lf_kernel *k = g->k;
-    lf_gpu_unrolled_chunk(g, LLVMBuildMul(k->e->builder, g->v_team, lf_i64_const(k, LF_CHUNK), "first"), result);
+    LLVMBuilderRef b = k->e->builder;
+    unsigned warps = g->threads * g->chunks / LF_GPU_WARP; // that the block's chunks take
+    LLVMValueRef v_warp = NULL;
+    lf_gpu_stage_forget(g);
+    lf_gpu_stage_others(g);
+    for (unsigned r = 0; r < g->rounds; r++) {
+        g->base = r * g->spans;
+        lf_gpu_unrolled_chunk(g, first_column(g, r), result);
+        if (!g->n || is_warp(k)) continue;
+        if (!v_warp) {
+            v_warp = LLVMBuildLShr(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp");
+            if (g->cluster > 1) v_warp = LLVMBuildAdd(b, LLVMBuildMul(b, g->v_rank, lf_i64_const(k, warps), ""), v_warp, "");
+        }
+        lf_gpu_leave(g, LLVMBuildAdd(b, v_warp, lf_i64_const(k, r * warps / g->rounds), "slot"), result);
+    }
+    g->base = 0;
     if (!g->n || is_warp(k)) return;
-    lf_gpu_leave(
-        g, LLVMBuildLShr(k->e->builder, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp"),
-        result);
-    lf_gpu_barrier(k);
+    lf_gpu_meet(g);
     lf_gpu_fold_slots(g, NULL, result);
     g->buffer ^= 1; // so that one barrier a pass is enough: the other buffer is written before this one is again
 }
@@ -82,6 +101,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     gpu g = {.k = k,
              .threads = warp ? LF_GPU_WARP : LF_SPAN / k->lanes,
              .chunks = 1,
+             .rounds = 1,
              .spans = warp ? 1 : LF_SPANS,
              .v_columns = lf_columns(k)};
     emit_pass pass_of = chunks_pass;
@@ -90,9 +110,11 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         g.resident = k->cls.shape == LFUSER_ABI_RESIDENT;
         g.chunks = k->cls.chunks;
         g.spans = k->cls.spans;
+        g.cluster = k->cls.cluster > 1 ? k->cls.cluster : 1;
+        if (g.resident && k->cls.teams && k->cls.teams < g.chunks) g.rounds = g.chunks / k->cls.teams;
         pass_of = g.resident ? resident_pass : rounds_pass;
         buffers = 2;
-        warps = g.resident ? warps * g.chunks : LFUSER_ABI_ROUND_SLOTS;
+        warps = g.resident ? warps * g.chunks * g.cluster : LFUSER_ABI_ROUND_SLOTS;
     }
     if (k->cls.shape == LFUSER_ABI_SPLIT) buffers = 2;
     if (warp && lf_gpu_unrolls(&g)) {
@@ -106,20 +128,51 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     LLVMValueRef v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_rows = lf_gpu_total_rows(k);
     LLVMValueRef v_first = v_block, v_step = v_blocks, v_threads = lf_i64_const(k, g.threads);
     // Powers of two: a shift and a mask.
-    g.v_thread = g.chunks * rows_a_block == 1 ? v_tid : LLVMBuildURem(b, v_tid, v_threads, "thread");
-    g.v_team = g.chunks == 1 ? lf_i64_const(k, 0) : LLVMBuildUDiv(b, v_tid, v_threads, "team");
+    unsigned teams = g.chunks / g.rounds;
+    g.v_thread = teams * rows_a_block == 1 ? v_tid : LLVMBuildURem(b, v_tid, v_threads, "thread");
+    g.v_team = teams == 1 ? lf_i64_const(k, 0) : LLVMBuildUDiv(b, v_tid, v_threads, "team");
+    if (g.cluster > 1) {
+        LLVMValueRef v_cluster = lf_i64_const(k, g.cluster);
+        g.v_rank = LLVMBuildURem(b, v_block, v_cluster, "rank");
+        g.v_team = LLVMBuildAdd(b, LLVMBuildMul(b, g.v_rank, lf_i64_const(k, g.chunks), ""), g.v_team, "team");
+        v_first = LLVMBuildUDiv(b, v_block, v_cluster, "first");
+        v_step = LLVMBuildUDiv(b, v_blocks, v_cluster, "step");
+        out->cluster = g.cluster;
+    }
     if (warp) {
         v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_block, lf_i64_const(k, rows_a_block), ""),
                                LLVMBuildUDiv(b, v_tid, v_threads, ""), "");
         v_step = LLVMBuildMul(b, v_blocks, lf_i64_const(k, rows_a_block), "");
     }
-    out->block = g.threads * g.chunks * rows_a_block;
+    out->block = g.threads * teams * rows_a_block;
     out->rows_a_block = rows_a_block;
+    LF_TRY(lf_gpu_stage_plan(&g, out));
+    if (g.cluster > 1) lf_gpu_intrinsic(k, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0);
+    if (g.staged) {
+        for (unsigned r = 0; r < g.rounds; r++) {
+            g.base = r * g.spans;
+            lf_gpu_place_spans(&g, first_column(&g, r));
+        }
+        g.base = 0;
+        g.placed = true;
+        lf_gpu_stage_row(&g, v_first);
+    }
+    // All blocks of a cluster have begun before one writes to another.
+    if (g.cluster > 1) lf_gpu_intrinsic(k, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
+    unsigned meetings = 0;
     lf_loop_blocks rows;
     LLVMValueRef v_row = lf_for_begin(k, &rows, v_first, v_rows, v_step, "row");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
     LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, warp ? g.v_thread : v_tid, lf_i64_const(k, 0), "leads");
+    if (g.cluster > 1)
+        v_leads = LLVMBuildAnd(b, v_leads, LLVMBuildICmp(b, LLVMIntEQ, g.v_rank, lf_i64_const(k, 0), ""), "leads");
+    if (g.staged) { // after the last row it comes again, which does no harm
+        LLVMValueRef v_after = LLVMBuildAdd(b, v_row, v_step, "");
+        v_after = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_after, v_rows, ""), v_after, v_row, "next");
+        lf_split_index(k, v_after, k->rows, lf_row_extent, g.v_next);
+        lf_gpu_stage_wait(&g);
+    }
     for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
         lf_emit_rows_of_level(k, pass, v_leads);
         if (pass == k->loop->passes) break;
@@ -130,8 +183,12 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         g.n = lf_pass_reductions(k, pass, ids, LF_GPU_REDUCTIONS);
         pass_of(&g, result);
         for (unsigned i = 0; i < g.n; i++) lf_set_reduced(k, ids[i], 0, result[i]);
+        meetings += g.n > 0;
+        if (pass == g.last_read) lf_gpu_stage_commit(&g);
     }
-    if (buffers == 2) lf_gpu_barrier(k); // slots have been read before the next row's are written
+    // Slots have been read before the next row's are written: after an even number of meetings the last one has seen to that.
+    if (buffers == 2 && (meetings % 2 || !meetings)) lf_gpu_meet(&g);
     lf_for_end(k, &rows, LF_HINT_NONE);
+    lf_gpu_stage_wait(&g); // nothing arrives when the block is gone
     return NULL;
 }

@@ -38,7 +38,11 @@ typedef struct lf_kernel {
     bool *varies;              // by statement: differs between lanes
     bool *marks[2];            // by statement: scratch of lf_emit_statement and lf_emit_loads
     lf_copy copies[LF_MAX_COPIES];
-    lf_copy *at;                    // the copy that is being emitted
+    lf_copy *at; // the copy that is being emitted
+    // GPU: columns that lie in shared memory (gpu_stage.c), a vector a thread, copy and access
+    uint32_t *staged_at;                    // by access: where, in bytes, + 1; 0: nowhere. NULL: none does
+    uint32_t staged_threads, staged_copies; // of the first copies
+    LLVMValueRef v_stage, v_tid;
     bool loads_stay;                // loads are not marked invariant: LLVM moves such past barriers, to their uses
     LLVMBasicBlockRef b_entry;      // allocas and argument loads go here
     LLVMMetadataRef independent;    // CPU: the access group of loads and stores of independent iterations
@@ -95,6 +99,9 @@ void lf_set_row_addresses(lf_kernel *k); // of all accesses, columns aside; part
 void lf_emit_memory(lf_kernel *k, lf_stmt_id load_or_store,
                     lf_register *registers);                            // all lanes; a load fills the statement's registers
 LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store); // at the current row and column
+LLVMValueRef lf_address_in_row(lf_kernel *k, uint32_t access, const LLVMValueRef *v_row); // at another row, current column
+bool lf_is_staged(const lf_kernel *k, uint32_t access);                                   // in this copy
+LLVMValueRef lf_staged_address(lf_kernel *k, uint32_t access); // of the thread's vector for this copy
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load);
 

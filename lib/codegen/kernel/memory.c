@@ -151,7 +151,33 @@ static LLVMValueRef put_together(lf_kernel *k, const lf_stmt *s, const lf_regist
     return v;
 }
 
+LLVMValueRef lf_address_in_row(lf_kernel *k, uint32_t number, const LLVMValueRef *v_row) {
+    const lf_access *access = &k->loop->accesses[number];
+    LLVMValueRef v = LLVMBuildIntToPtr(k->e->builder, lf_word(k, access->word), k->l_pointer, "");
+    for (unsigned r = 0; r < k->rows; r++) v = step_along(k, access, v, lf_row_axis(k, r), v_row[r]);
+    for (unsigned c = 0; c < k->cols; c++) v = step_along(k, access, v, lf_column_axis(k, c), k->at->v_column[c]);
+    return v;
+}
+
+bool lf_is_staged(const lf_kernel *k, uint32_t number) {
+    return k->staged_at && k->staged_at[number] && (unsigned)(k->at - k->copies) < k->staged_copies;
+}
+
+// Vectors of one copy lie side by side, thread by thread.
+LLVMValueRef lf_staged_address(lf_kernel *k, uint32_t number) {
+    LLVMBuilderRef b = k->e->builder;
+    unsigned bytes = k->lanes * lf_dtype_bytes(k->loop->accesses[number].dtype), copy = (unsigned)(k->at - k->copies);
+    int64_t first = (int64_t)k->staged_at[number] - 1 + (int64_t)copy * k->staged_threads * bytes;
+    LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, k->v_tid, lf_i64_const(k, bytes), ""), lf_i64_const(k, first), "");
+    return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), k->v_stage, &v_at, 1, "");
+}
+
 static LLVMValueRef load_vector(lf_kernel *k, const lf_stmt *s) {
+    if (lf_is_staged(k, s->number)) {
+        LLVMValueRef v = LLVMBuildLoad2(k->e->builder, vector_type(k, s), lf_staged_address(k, s->number), "staged");
+        LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
+        return v;
+    }
     LLVMValueRef v = LLVMBuildLoad2(k->e->builder, vector_type(k, s), address_of(k, s->number, s, 0, true), "vector");
     LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
     lf_mark_invariant(k, &k->loop->accesses[s->number], v);

@@ -143,6 +143,18 @@ bool lf_emit_never_above_zero(const lf_value *value) {
     return most->code == LF_OP_RMAX && most->keepdim && most->operands[0] == sub->operands[0];
 }
 
+// An exponential that a composite of halves takes of what is at most 0, as softmax does: its terms count for as much as a half can tell.
+static bool is_half_term(const lf_value *value) {
+    const lf_op *sub = value->def;
+    if (!sub->implicit || !lf_emit_never_above_zero(value)) return false;
+    const lf_op *cast = sub->operands[0]->def;
+    return cast->code == LF_OP_CAST && lf_is_half(cast->operands[0]->type.dtype);
+}
+
+static LLVMValueRef fast_half_exp(lf_emit *e, LLVMValueRef a) {
+    return l_intrinsic1(e, "llvm.nvvm.ex2.approx.ftz", LLVMBuildFMul(e->builder, a, l_number_like(a, 0x1.715476p+0), "t"));
+}
+
 lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
     lf_dtype d = x->in[0];
     if (lf_is_complex(d)) return lf_emit_complex_math(e, lf_op_info_of(x->code)->name, lf_dtype_part(d), v, x->n);
@@ -153,6 +165,9 @@ lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
     if (v_half) return l_register(lf_emit_narrow(e, d, v_half));
     if (x->code == LF_OP_EXP && d == LF_F32 && x->values && !e->fast && lf_emit_never_above_zero(x->values[0]))
         return l_register(l_math1(e, "exp_low", a));
+    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && e->fast && e->target == LF_EMIT_NVPTX &&
+        is_half_term(x->values[0]))
+        return l_register(fast_half_exp(e, a));
     LLVMValueRef r =
         binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
     return l_register(lf_emit_narrow(e, d, r));

@@ -1,0 +1,85 @@
+// Rows that a block, or a cluster of blocks, keeps in shared memory (class RESIDENT, `staged`): see lfuser_abi_class in launch_abi.h.
+#include "runtime/launch.h"
+
+static bool is_staged(const lfuser_abi_launch *l, const lfuser_abi_access *access, uint32_t lanes) {
+    uint32_t axes = l->rows + l->cols, bytes = lanes * access->bytes;
+    bool vector = access->varies >> (axes - 1) & 1, own = access->varies & ((1u << l->rows) - 1);
+    return !access->store && !access->row && access->plain && vector && own && (bytes == 4 || bytes == 8 || bytes == 16);
+}
+
+// Bytes of a column.
+static uint32_t staged_bytes(const lfuser_abi_launch *l, uint32_t lanes) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (is_staged(l, &l->accesses[i], lanes)) bytes += l->accesses[i].bytes;
+    return bytes;
+}
+
+// Shared memory that warps exchange results through, at most.
+static uint32_t exchange_bytes(const lfuser_abi_launch *l, uint32_t warps) {
+    enum { BUFFERS = 2, SLOT = 16 };
+    return (BUFFERS * l->reductions * warps + 1) * SLOT;
+}
+
+typedef struct choice {
+    uint32_t vector, chunks, cluster, teams, threads, vectors, staged;
+} choice;
+
+// How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
+// a quarter may be so.
+static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice *c) {
+    uint32_t team = LF_LAUNCH_SPAN / c->vector, a_column = staged_bytes(l, c->vector), most = LF_LAUNCH_MOST_THREADS / team;
+    c->teams = c->chunks < most ? c->chunks : most;
+    c->threads = c->teams * team;
+    c->vectors = c->chunks / c->teams * (LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN);
+    if (!a_column || c->vectors > LFUSER_ABI_STAGED_VECTORS) return false;
+    if (c->vectors * c->vector * l->kept_beside > lf_launch_registers(c->threads)) return false;
+    if (l->weight * c->vector * (LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN) > LFUSER_ABI_UNROLLED_WEIGHT) return false;
+    uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
+    if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
+    c->staged = (info->max_shared - exchange) / (c->threads * c->vector * a_column);
+    if (c->staged > c->vectors) c->staged = c->vectors;
+    return c->staged * 4 >= c->vectors * 3;
+}
+
+// As many threads as can be, with vectors of at least eight bytes.
+static bool choose_vector(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, choice *out) {
+    enum { LEAST_BYTES = 8 };
+    choice c = *out;
+    out->threads = 0;
+    for (c.vector = lanes; c.vector >= 2 && c.vector * staged_bytes(l, c.vector) >= LEAST_BYTES; c.vector /= 2)
+        if (fits(l, info, &c) && c.threads > out->threads) *out = c;
+    return out->threads;
+}
+
+bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, bool clusters,
+                     lf_launch_plan *plan) {
+    uint64_t most = (uint64_t)LF_LAUNCH_MOST_THREADS * LFUSER_ABI_CHUNK;
+    if (!info || l->reduces || lanes < 2 || plan->columns > most || l->reductions > LFUSER_ABI_UNROLLED_REDUCTIONS)
+        return false;
+    if (!info->shared_a_processor) return false;
+    uint32_t chunks = lf_power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
+    for (uint32_t cluster = 1; cluster <= (clusters ? info->max_cluster : 1u) && cluster <= chunks; cluster *= 2) {
+        choice c = {.chunks = chunks / cluster, .cluster = cluster};
+        if ((clusters && cluster == 1) || !choose_vector(l, info, lanes, &c)) continue;
+        plan->cls.vector = (uint8_t)c.vector;
+        plan->cls.shape = LFUSER_ABI_RESIDENT;
+        plan->cls.spans = LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN;
+        plan->cls.chunks = (uint8_t)c.chunks;
+        plan->cls.cluster = (uint8_t)(cluster > 1 ? cluster : 0);
+        plan->cls.teams = (uint8_t)(c.teams < c.chunks ? c.teams : 0);
+        plan->cls.staged = (uint8_t)c.staged;
+        plan->cls.full = plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
+        plan->shared_out = true;
+        return true;
+    }
+    return false;
+}
+
+bool lf_launch_is_heavy(const lfuser_abi_launch *l, const lfuser_abi_class *resident) {
+    enum { FILLS = 512, WORK_A_BYTE = 3 };
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (!l->accesses[i].row && l->accesses[i].varies & ((1u << l->rows) - 1)) bytes += l->accesses[i].bytes;
+    return resident->chunks * (LF_LAUNCH_SPAN / resident->vector) >= FILLS && l->weight >= WORK_A_BYTE * bytes;
+}
