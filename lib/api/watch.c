@@ -13,6 +13,7 @@ struct lf_watcher {
     pthread_cond_t changed;
     bool stopping;
     LF_VEC(lf_watch) watches;
+    lf_forkmark fork; // in a forked child the thread is not there, and the lock may be held for ever
 };
 
 static void let_go(lf_watch *w) {
@@ -75,8 +76,10 @@ static lf_status start(lfuser_context *c) {
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     lf_vec_init(&w->watches, &c->allocator);
+    lf_forkmark_init(&w->fork);
     int failed = lf_thread_start(&w->thread, "lfuser-watch", run, w);
     if (failed) {
+        lf_forkmark_finish(&w->fork);
         pthread_mutex_destroy(&w->lock);
         pthread_cond_destroy(&w->changed);
         lf_free(&c->allocator, w);
@@ -92,6 +95,10 @@ lf_status lf_watch_add(lfuser_context *c, lf_watch watch) {
     lf_watcher *w = c->watcher;
     pthread_mutex_unlock(&c->lock);
     if (s) return s;
+    if (lf_forked(&w->fork))
+        return lf_error(
+            &c->allocator, LF_UNAVAILABLE,
+            "callbacks of a context that had some before fork are not called in the child: its thread is the parent's");
     pthread_mutex_lock(&w->lock);
     bool kept = lf_vec_push(&w->watches, watch);
     if (kept && watch.pending) atomic_fetch_add(&watch.pending->references, 1);
@@ -103,14 +110,20 @@ lf_status lf_watch_add(lfuser_context *c, lf_watch watch) {
 
 void lf_watcher_stop(lf_watcher *w) {
     if (!w) return;
-    pthread_mutex_lock(&w->lock);
-    w->stopping = true;
-    pthread_cond_signal(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    bool forked = lf_forked(&w->fork);
+    if (!forked) {
+        pthread_mutex_lock(&w->lock);
+        w->stopping = true;
+        pthread_cond_signal(&w->changed);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(w->thread, NULL);
+    }
     for (size_t i = 0; i < w->watches.count; i++) let_go(&w->watches.data[i]);
     lf_vec_finish(&w->watches);
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->lock);
+    if (!forked) {
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->lock);
+    }
+    lf_forkmark_finish(&w->fork);
     lf_free(&w->context->allocator, w);
 }
