@@ -6,6 +6,7 @@ usage: run.py [--jobs=N] [--only=NUMBER[,NUMBER]...] [FOLDER]      FOLDER (defau
 The copy is built and each test must pass there first. A row of mutations.py is good when its build succeeds and its test does not.
 Closes with "N passed, N failed".
 """
+import filecmp
 import os
 import shutil
 import subprocess
@@ -29,12 +30,22 @@ class Copy:
                                 LFUSER_TEST_BIN=os.path.join(self.build, "bin"))
 
     def refresh(self):
-        shutil.rmtree(self.source, ignore_errors=True)
-        os.makedirs(self.source)
-        for part in PARTS:  # with their times, so that only what has changed is built again
-            subprocess.run(["cp", "-a", os.path.join(root, part), self.source + "/"], check=True)
-        for row in MUTATIONS:  # whose objects may be those of a fault of the last run
-            os.utime(os.path.join(self.source, row[2]))
+        wanted = set()
+        for part in PARTS:
+            top = os.path.join(root, part)
+            files = [top] if os.path.isfile(top) else [os.path.join(d, f) for d, _, names in os.walk(top) for f in names]
+            wanted |= {os.path.relpath(f, root) for f in files}
+        for folder, _, names in os.walk(self.source):
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.relpath(path, self.source) not in wanted:
+                    os.remove(path)
+        for name in wanted:  # only what differs, and with a new time: it is built again
+            there, ours = os.path.join(self.source, name), os.path.join(root, name)
+            if not os.path.exists(there) or not filecmp.cmp(ours, there, shallow=False):
+                os.makedirs(os.path.dirname(there), exist_ok=True)
+                shutil.copyfile(ours, there)
+                shutil.copymode(ours, there)
         self.run(["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"], 600, True)
 
     def run(self, command, limit, must=False):
