@@ -97,7 +97,7 @@ typedef struct lf_replays {
     lf_replay *stages[];   // abi.n_stages, owned; NULL until the stage has run
 } lf_replays;
 
-enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8 };
+enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8, LF_HOST_SLOTS = 128 };
 
 struct lfuser_executable {
     lfuser_context *context;
@@ -106,6 +106,7 @@ struct lfuser_executable {
     lf_program *program;   // owned
     lf_codegen_options options;
     uint32_t debug;          // lf_debug
+    bool host_only;          // host scalars alone, and few of them: see LF_HOST_SLOTS
     bool never_wait;         // runs take the general kernel while a better one compiles
     lf_loaded *host_code;    // a reference
     lf_object host;          // a copy of its entries
@@ -179,7 +180,8 @@ lf_status lf_device_health(lfuser_device *d) LF_MUST_USE;
 // tensor.c: a row-major device buffer of this shape as a managed tensor, freed in the order of the stream.
 lf_status lf_tensor_allocate(lfuser_stream *stream, lf_dtype dtype, uint32_t rank, const int64_t *shape,
                              lfuser_managed_tensor **out_tensor) LF_MUST_USE;
-lf_dtype lf_tensor_dtype(const lfuser_tensor *t); // LF_NO_DTYPE when it has none of ours
+lf_dtype lf_tensor_dtype(const lfuser_tensor *t);             // LF_NO_DTYPE when it has none of ours
+bool lf_tensor_has_dtype(const lfuser_tensor *t, lf_dtype d); // the same question, quicker
 
 // fusion.c
 void lf_fusion_retain(lfuser_fusion *f);

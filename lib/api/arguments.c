@@ -19,12 +19,6 @@ static lf_status bad_argument(const lf_run *r, uint32_t i, const char *format, .
 
 // ---- arguments ---------------------------------------------------------------------------------------------------------------------
 
-static void put_scalar(uint64_t *slot, lf_dtype d, lfuser_scalar value) {
-    slot[0] = lf_run_word(d, value.word[0]);
-    if (d == LF_BOOL) slot[0] = slot[0] != 0;
-    if (d == LF_C128) slot[1] = value.word[1];
-}
-
 const char *lf_run_device_name(int type) {
     return type == 1 ? "cpu" : type == 2 ? "cuda" : type == 3 ? "cuda-host" : type == 12 ? "sim" : "other";
 }
@@ -44,6 +38,13 @@ lf_status lf_run_check_pointer(const lf_run *r, uint64_t address, char *out_text
     return NULL;
 }
 
+static lf_status wrong_dtype(const lf_run *r, uint32_t i, const lfuser_tensor *t) {
+    lf_dtype d = lf_tensor_dtype(t);
+    return bad_argument(r, i, "expected dtype %s, got %s (DLPack code %u, %u bits, %u lanes)",
+                        lf_dtype_name((lf_dtype)r->abi->params[i].dtype), d ? lf_dtype_name(d) : "one that is not supported",
+                        t->dtype.code, t->dtype.bits, t->dtype.lanes);
+}
+
 static lf_status read_tensor(lf_run *r, uint32_t i) {
     const lfuser_abi_param *p = &r->abi->params[i];
     const lfuser_tensor *t = r->arguments[i].tensor;
@@ -51,11 +52,8 @@ static lf_status read_tensor(lf_run *r, uint32_t i) {
         return bad_argument(r, i, "expected a tensor of rank %u of %s, got %s", p->rank, lf_dtype_name((lf_dtype)p->dtype),
                             r->arguments[i].kind == LFUSER_TENSOR ? "none" : "a scalar");
     if (t->rank != p->rank) return bad_argument(r, i, "expected rank %u, got rank %d", p->rank, (int)t->rank);
-    lf_dtype d = lf_tensor_dtype(t);
-    if (d != (lf_dtype)p->dtype)
-        return bad_argument(r, i, "expected dtype %s, got %s (DLPack code %u, %u bits, %u lanes)",
-                            lf_dtype_name((lf_dtype)p->dtype), d ? lf_dtype_name(d) : "one that is not supported",
-                            t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    lf_dtype d = (lf_dtype)p->dtype;
+    if (!lf_tensor_has_dtype(t, d)) return wrong_dtype(r, i, t);
     if (r->device && !lf_run_fits_device(r->device, t))
         return bad_argument(r, i, "lies on %s:%d, the program was compiled for %s:%d", lf_run_device_name(t->device.type),
                             (int)t->device.ordinal, r->device->ops->name, r->device->ordinal);
@@ -105,6 +103,6 @@ lf_status lf_run_read_argument(lf_run *r, uint32_t i) {
     if (d != (lf_dtype)p->dtype)
         return bad_argument(r, i, "expected dtype %s, got %s", lf_dtype_name((lf_dtype)p->dtype),
                             d ? lf_dtype_name(d) : "none");
-    put_scalar(&r->frame->slots[p->slot], d, value);
+    lf_run_put_scalar(&r->frame->slots[p->slot], d, &value);
     return NULL;
 }

@@ -87,6 +87,13 @@ static lf_status upload_constants(lfuser_executable *e) {
     return ops->stream_synchronize(stream);
 }
 
+static bool is_host_only(const lfuser_abi_program *abi) {
+    bool only = !abi->n_launches && abi->n_stages == 1 && abi->n_slots <= LF_HOST_SLOTS;
+    for (uint32_t i = 0; i < abi->n_params; i++) only &= abi->params[i].kind == LFUSER_ABI_SCALAR;
+    for (uint32_t i = 0; i < abi->n_outputs; i++) only &= abi->outputs[i].kind == LFUSER_ABI_SCALAR;
+    return only;
+}
+
 static lf_status build(lfuser_executable *e) {
     pthread_mutex_lock(&e->fusion->lock);
     lf_status s = lf_context_plan(e->context, e->fusion->graph, e->debug, &e->program);
@@ -96,6 +103,7 @@ static lf_status build(lfuser_executable *e) {
     if (s) return s;
     e->host = e->host_code->object;
     const lfuser_abi_program *abi = &e->program->abi;
+    e->host_only = is_host_only(abi);
     if (abi->n_launches && !e->device)
         return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT,
                         "@%s has device work (%u kernels): a device is needed to compile it", abi->name, abi->n_launches);

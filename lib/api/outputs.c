@@ -51,7 +51,7 @@ static lf_status bad_output(const lf_run *r, uint32_t i, const char *what) {
 static lf_status given_output(lf_run *r, uint32_t i, const lfuser_tensor *t) {
     const lfuser_abi_output *o = &r->abi->outputs[i];
     uint64_t *slot = &r->frame->slots[o->slot];
-    if (t->rank != o->rank || lf_tensor_dtype(t) != (lf_dtype)o->dtype)
+    if (t->rank != o->rank || !lf_tensor_has_dtype(t, (lf_dtype)o->dtype))
         return lf_error(r->a, LF_INVALID_ARGUMENT,
                         "@%s: output %u (%%%s): the buffer is %s of rank %d, the output %s of rank %u", r->abi->name, i,
                         o->name ? o->name : "?", lf_dtype_name(lf_tensor_dtype(t)), (int)t->rank,

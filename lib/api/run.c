@@ -246,6 +246,16 @@ static lf_status wrong_stream(const lf_run *r) {
                     d->ordinal == r->device->ordinal && d->type == r->device->type ? ", opened another time" : "");
 }
 
+// Everything that does not fit is said elsewhere; most scalars do.
+static inline lf_status read_argument(lf_run *r, uint32_t i) {
+    const lfuser_abi_param *p = &r->abi->params[i];
+    const lfuser_argument *arg = &r->arguments[i];
+    if (p->kind != LFUSER_ABI_SCALAR || arg->kind != LFUSER_SCALAR || (uint32_t)arg->dtype != p->dtype)
+        return lf_run_read_argument(r, i);
+    lf_run_put_scalar(&r->frame->slots[p->slot], (lf_dtype)p->dtype, &arg->value);
+    return NULL;
+}
+
 static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
     if (n_arguments != r->abi->n_params)
         return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s takes %u arguments, got %zu", r->abi->name, r->abi->n_params,
@@ -255,10 +265,23 @@ static lf_status start(lf_run *r, size_t n_arguments, size_t n_outputs) {
                         n_outputs);
     if ((n_arguments && !r->arguments) || (n_outputs && !r->outputs))
         return lf_error(r->a, LF_INVALID_ARGUMENT, "@%s: arguments or outputs are NULL", r->abi->name);
-    r->frame = lf_frame_take(r->e);
+    if (!r->frame) r->frame = lf_frame_take(r->e);
     if (!r->frame) return lf_out_of_memory();
-    for (uint32_t i = 0; i < r->abi->n_params; i++) LF_TRY(lf_run_read_argument(r, i));
+    for (uint32_t i = 0; i < r->abi->n_params; i++) LF_TRY(read_argument(r, i));
     return lf_run_infer(r, 0);
+}
+
+// Scalars alone: nothing outlives the call, so the frame can lie on the stack, and what belongs to devices is not looked at.
+static lf_status run_on_host(lf_run *r, size_t n_arguments, size_t n_outputs) {
+    uint64_t slots[LF_HOST_SLOTS];
+    lf_frame frame = {.slots = slots};
+    r->frame = &frame;
+    lf_fpstate fp = lf_fp_enter();
+    lf_status s = start(r, n_arguments, n_outputs);
+    lf_fp_leave(fp);
+    for (size_t i = 0; !s && i < n_outputs; i++) r->outputs[i].pending = NULL, r->outputs[i].allocated = NULL;
+    if (!s) lf_run_deliver_host_values(r, 1);
+    return s;
 }
 
 lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const lfuser_argument *arguments,
@@ -273,6 +296,7 @@ lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const
                 .stream = stream,
                 .arguments = arguments,
                 .outputs = outputs};
+    if (e->host_only && !out_completion) return lf_public(run_on_host(&r, n_arguments, n_outputs));
     if (options) memcpy(&r.options, options, options->size < sizeof r.options ? options->size : sizeof r.options);
     bool device_work = r.abi->n_launches != 0 || (out_completion && e->device && stream);
     if (device_work && (!stream || stream->device->device != r.device))

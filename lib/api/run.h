@@ -22,10 +22,17 @@ typedef struct lf_run {
 
 // The bytes of a scalar in its first word; what lies above them is not its own.
 static inline uint64_t lf_run_word(lf_dtype d, uint64_t word) {
-    static const uint8_t bytes[LF_DTYPE_COUNT] = {[LF_BOOL] = 1, [LF_I8] = 1,  [LF_I16] = 2, [LF_I32] = 4, [LF_I64] = 8,
-                                                  [LF_U8] = 1,   [LF_U16] = 2, [LF_U32] = 4, [LF_U64] = 8, [LF_F16] = 2,
-                                                  [LF_BF16] = 2, [LF_F32] = 4, [LF_F64] = 8, [LF_C64] = 8, [LF_C128] = 8};
-    return bytes[d] == 8 ? word : word & ((UINT64_C(1) << 8 * bytes[d]) - 1);
+    static const uint64_t own[LF_DTYPE_COUNT] = {
+        [LF_BOOL] = UINT8_MAX,  [LF_I8] = UINT8_MAX,   [LF_I16] = UINT16_MAX, [LF_I32] = UINT32_MAX, [LF_I64] = UINT64_MAX,
+        [LF_U8] = UINT8_MAX,    [LF_U16] = UINT16_MAX, [LF_U32] = UINT32_MAX, [LF_U64] = UINT64_MAX, [LF_F16] = UINT16_MAX,
+        [LF_BF16] = UINT16_MAX, [LF_F32] = UINT32_MAX, [LF_F64] = UINT64_MAX, [LF_C64] = UINT64_MAX, [LF_C128] = UINT64_MAX};
+    return word & own[d];
+}
+
+static inline void lf_run_put_scalar(uint64_t *slot, lf_dtype d, const lfuser_scalar *value) {
+    slot[0] = lf_run_word(d, value->word[0]);
+    if (d == LF_BOOL) slot[0] = slot[0] != 0;
+    if (d == LF_C128) slot[1] = value->word[1];
 }
 
 // run.c: host code of a stage; a failed check is its status.

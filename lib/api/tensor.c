@@ -21,6 +21,10 @@ lfuser_dtype lfuser_dtype_of(lfuser_dl_dtype dtype) {
     return LFUSER_NO_DTYPE;
 }
 
+bool lf_tensor_has_dtype(const lfuser_tensor *t, lf_dtype d) {
+    return t->dtype.code == table[d].code && t->dtype.bits == table[d].bits && t->dtype.lanes == 1;
+}
+
 lf_dtype lf_tensor_dtype(const lfuser_tensor *t) { return (lf_dtype)lfuser_dtype_of(t->dtype); }
 
 // A managed tensor of ours: shape and strides lie behind it.

@@ -241,7 +241,8 @@ END_TEST
 
 // ---- all at once ---------------------------------------------------------------------------------------------------------------
 
-enum { THREADS = 16, TEXTS = 4, ROUNDS = SLOW_BUILD ? 250 : 1000 };
+enum { THREADS = 16, TEXTS = 4, ROUNDS = SLOW_BUILD ? 250 : 1000, LONG_ROUNDS = 10000 };
+static bool is_long(void) { return getenv("LFUSER_TEST_LONG") != NULL; } // set by ./dev test --long
 static const char *const texts[TEXTS] = {
     pointwise, "fusion @q(%x: f32[?, ?], %y: f32[?, ?]) {\n  %a = sub %x, %y\n  return %a\n}\n",
     "fusion @s(%x: f32[?, ?], %y: f32[?, ?]) {\n  %a = add %x, %y\n  %s = sum %a, axes=[1]\n  return %s\n}\n",
@@ -262,11 +263,12 @@ static bool bad(lfuser_status s) {
 
 static void *mixed(void *arg) {
     unsigned seed = (unsigned)(uintptr_t)arg;
+    int rounds = is_long() ? LONG_ROUNDS : ROUNDS;
     lfuser_stream *stream;
     void *memory;
     if (bad(lfuser_stream_create(env.device, &stream)) || bad(lfuser_memory_alloc(stream, 32 * 32 * 4, &memory)))
         return NULL;
-    for (int i = 0; i < ROUNDS && !atomic_load(&wrong); i++) {
+    for (int i = 0; i < rounds && !atomic_load(&wrong); i++) {
         const char *text = texts[(unsigned)rand_r(&seed) % TEXTS];
         lfuser_compile_options o = {.size = sizeof o, .wait = rand_r(&seed) % 2 ? LFUSER_NEVER_WAIT : LFUSER_WAIT};
         lfuser_fusion *f = NULL;
@@ -315,6 +317,7 @@ static Suite *make(void) {
     tcase_add_test(t, the_general_variant_is_right);
     tcase_add_test(t, the_host_entry);
     tcase_add_test(t, warmed_in_the_background);
+    t = device_tcase(suite, "all at once", is_long() ? 3600 : 120);
     tcase_add_test(t, runs_prepares_and_destroys);
     return suite;
 }

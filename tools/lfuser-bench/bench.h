@@ -8,6 +8,8 @@
 //   judge_any.c  results of the user's own programs against the reference evaluator
 //   report.c, json.c, plot.c  the table, --json, --compare, --peers, --plot
 //   host.c       --host: the host benchmarks, timed or counted by instructions
+//   start.c      --host: from a text to its first result, compiled or from the cache
+//   bare_cuda.c  --host: what the driver alone takes
 #ifndef LF_TOOLS_BENCH_H
 #define LF_TOOLS_BENCH_H
 #include <lfuser/lfuser.h>
@@ -44,7 +46,8 @@ struct bench_clock {
     double (*copy)(bench_clock *c, uint64_t bytes, int runs);
     void (*close)(bench_clock *c);
 };
-void bench_device_open(bench_device *d, const char *name);
+void bench_device_open(bench_device *d, const char *name); // keeps no compiled code: compile times are part of what is shown
+void bench_device_open_with(bench_device *d, const char *name, const char *cache_directory);
 void bench_device_close(bench_device *d);
 bench_clock *bench_clock_cpu(bench_device *d);
 // Also makes the stream. To be called before the device is opened, with its ordinal.
@@ -125,7 +128,8 @@ typedef struct bench_call {
     lfuser_executable *executable;
     lfuser_argument *arguments;
     lfuser_output *outputs;
-    bool wait; // for pending scalars; not while time is taken
+    bool wait;            // for pending scalars; not while time is taken
+    uint32_t replay_from; // see lfuser_compile_options
 } bench_call;
 void bench_call_compile(bench_call *w);
 void bench_call_place(bench_call *w, const char *shapes, int64_t scale); // in place of what was there
@@ -182,7 +186,15 @@ bool bench_peer(const bench_report *r, const bench_case *c, size_t peer, double 
 // The number at a path of names, e.g. "w", "silu_mul.bf16", "eager_ms"; false when there is none.
 bool bench_json_number(const char *text, const char *const *path, size_t n, double *out);
 
-int bench_host(const char *device, const char *filter, FILE *json);
+// cache: a folder for compiled code, from which programs then start; NULL: one that is made and removed.
+int bench_host(const char *device, const char *filter, const char *cache, FILE *json);
+void bench_start(const char *device, const char *cache,
+                 void (*report)(void *to, const char *what, const char *unit, double value), void *to);
+// What the driver alone takes, in µs: a launch, twelve, a graph of twelve, a launch whose result the host polls.
+typedef struct bench_bare {
+    double launch, launches, graph, mailbox;
+} bench_bare;
+void bench_bare_cuda(bench_bare *out); // the context is current
 // --host --count=NAME: does the work of one row of the budget in bench_counted, where a tool for counting instructions looks.
 int bench_count(const char *name);
 void bench_count_names(void);

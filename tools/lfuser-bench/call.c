@@ -88,7 +88,7 @@ void bench_call_compile(bench_call *w) {
     bench_case *c = w->c;
     lfuser_fusion *fusion;
     lfuser_value_info info;
-    lfuser_compile_options options = {.size = sizeof options, .math = c->math};
+    lfuser_compile_options options = {.size = sizeof options, .math = c->math, .replay_from = w->replay_from};
     bench_must(lfuser_fusion_parse(w->device->context, c->name, c->text, strlen(c->text), NULL, &fusion), "parsing");
     bench_must(lfuser_fusion_compile(fusion, w->device->device, &options, &w->executable), "compiling");
     lfuser_fusion_destroy(fusion);

@@ -91,13 +91,14 @@ bench_clock *bench_clock_cpu(bench_device *d) {
     return &c->base;
 }
 
-void bench_device_open(bench_device *d, const char *name) {
+void bench_device_open(bench_device *d, const char *name) { bench_device_open_with(d, name, ""); }
+
+void bench_device_open_with(bench_device *d, const char *name, const char *cache_directory) {
     bool cuda = !strncmp(name, "cuda", 4);
     void *native = NULL;
     *d = (bench_device){.dl = {cuda ? 2 : 1, cuda && name[4] == ':' ? atoi(name + 5) : 0}};
     if (cuda) d->clock = bench_clock_cuda(d->dl.ordinal, &native);
-    lfuser_context_options options = {.size = sizeof options,
-                                      .cache_directory = ""}; // compile times are part of what is shown
+    lfuser_context_options options = {.size = sizeof options, .cache_directory = cache_directory};
     bench_must(lfuser_context_create(&options, &d->context), "making a context");
     bench_must(lfuser_device_open(d->context, name, &d->device), "opening the device");
     bench_must(cuda ? lfuser_stream_wrap(d->device, native, &d->stream) : lfuser_stream_create(d->device, &d->stream),

@@ -1,6 +1,7 @@
 // --host: what compiling, calling and a new shape cost on the host, in µs. Calls are medians over batches; the rest are single shots.
 // --count: the same work a fixed number of times, for a tool that counts instructions (count.py).
 #include "bench.h"
+#include <lfuser/launch_abi.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,23 +74,25 @@ typedef struct host_row {
     int n;
     const char *shapes, *other; // other: a new shape of the same class, or NULL
     bool no_device, compile_only;
+    uint32_t replay_from; // see lfuser_compile_options
 } host_row;
 static const host_row rows[] = {
-    {"seed", seed, 0, "t0=6,8 t1=8,6 s0=8 s1=6", "t0=10,12 t1=8,15 s0=8 s1=15", false, false},
-    {"scalars4", scalars, 4, "a=1.5 b=0.5", NULL, true, false},
-    {"scalars64", scalars, 64, "a=1.5 b=0.5", NULL, true, false},
-    {"functions8", functions, 8, "a=0.25", NULL, true, false},
-    {"pointwise_chain2", pointwise_chain, 2, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
-    {"pointwise_chain8", pointwise_chain, 8, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
-    {"pointwise_chain16", pointwise_chain, 16, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
-    {"pointwise_chain32", pointwise_chain, 32, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
-    {"pointwise_chain128", pointwise_chain, 128, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false},
-    {"many_segments", many_segments, 12, "x0=5,5", "x0=7,7", false, false},
+    {"seed", seed, 0, "t0=6,8 t1=8,6 s0=8 s1=6", "t0=10,12 t1=8,15 s0=8 s1=15", false, false, 0},
+    {"scalars4", scalars, 4, "a=1.5 b=0.5", NULL, true, false, 0},
+    {"scalars64", scalars, 64, "a=1.5 b=0.5", NULL, true, false, 0},
+    {"functions8", functions, 8, "a=0.25", NULL, true, false, 0},
+    {"pointwise_chain2", pointwise_chain, 2, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"pointwise_chain8", pointwise_chain, 8, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"pointwise_chain16", pointwise_chain, 16, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"pointwise_chain32", pointwise_chain, 32, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"pointwise_chain128", pointwise_chain, 128, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"many_segments", many_segments, 12, "x0=5,5", "x0=7,7", false, false, 0},
+    {"many_segments_replayed", many_segments, 12, "x0=5,5", "x0=7,7", false, false, 2},
     {"adaptive_layernorm", adaptive_layernorm, 0, "x=1,30720/,1024 scale=1,1,1024 shift=1,1,1024",
-     "x=1,20480/,1024 scale=1,1,1024 shift=1,1,1024", false, false},
-    {"layers10", layers, 10, NULL, NULL, false, true},
-    {"layers30", layers, 30, NULL, NULL, false, true},
-    {"layers100", layers, 100, NULL, NULL, false, true},
+     "x=1,20480/,1024 scale=1,1,1024 shift=1,1,1024", false, false, 0},
+    {"layers10", layers, 10, NULL, NULL, false, true, 0},
+    {"layers30", layers, 30, NULL, NULL, false, true, 0},
+    {"layers100", layers, 100, NULL, NULL, false, true, 0},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -142,7 +145,7 @@ static double run_row(bench *b, const host_row *row) {
     row->write(text, row->n);
     bench_case c = {.name = row->name, .text = text};
     bench_device none = {.context = b->device.context};
-    bench_call w = {.device = row->no_device ? &none : &b->device, .c = &c};
+    bench_call w = {.device = row->no_device ? &none : &b->device, .c = &c, .replay_from = row->replay_from};
     double start = now_us(), compile_us;
     bench_call_compile(&w);
     report(b, row->name, "compile_host_code", "us", compile_us = now_us() - start);
@@ -191,17 +194,61 @@ static void run_pending(bench *b) {
     bench_call_close(&w);
 }
 
-int bench_host(const char *device, const char *filter, FILE *json) {
+// What the library's own entry takes, without the API around it.
+static void run_raw(bench *b, const host_row *row) {
+    enum { BATCHES = 31, CALLS = 20000 };
+    char *text = bench_alloc(MOST_TEXT);
+    double times[BATCHES];
+    row->write(text, row->n);
+    bench_case c = {.name = row->name, .text = text};
+    bench_device none = {.context = b->device.context};
+    bench_call w = {.device = &none, .c = &c};
+    lfuser_host_entry entry = {.size = sizeof entry};
+    bench_call_compile(&w);
+    bench_must(lfuser_executable_host_entry(w.executable, &entry), row->name);
+    uint64_t *slots = bench_alloc(entry.n_slots * sizeof *slots);
+    double number = 1.25;
+    for (uint32_t i = 0; i < entry.program->n_params; i++)
+        memcpy(&slots[entry.program->params[i].slot], &number, sizeof number);
+    for (int i = 0; i < BATCHES; i++) {
+        double start = now_us();
+        for (int k = 0; k < CALLS; k++) entry.infer(slots);
+        times[i] = (now_us() - start) / CALLS;
+    }
+    report(b, row->name, "raw_entry", "us", bench_median(times, BATCHES));
+    bench_call_close(&w);
+    free(slots);
+    free(text);
+}
+
+static void run_bare(bench *b) {
+    bench_bare bare = {0};
+    bench_bare_cuda(&bare);
+    report(b, "bare", "launch", "us", bare.launch);
+    report(b, "bare", "12_launches", "us", bare.launches);
+    if (bare.graph > 0) report(b, "bare", "graph_of_12", "us", bare.graph);
+    report(b, "bare", "launch_to_polled_word", "us", bare.mailbox);
+}
+
+static void report_start(void *to, const char *what, const char *unit, double value) {
+    report(to, "start", what, unit, value);
+}
+
+int bench_host(const char *device, const char *filter, const char *cache, FILE *json) {
     bench b = {.first = true, .json = json, .scale = strncmp(device, "cuda", 4) ? 64 : 1};
     double start = now_us(), ten = 0, hundred = 0;
     bench_device_open(&b.device, device);
     report(&b, "cold", "device", "us", now_us() - start);
+    if (!filter || strstr("start", filter)) bench_start(device, cache, report_start, &b);
+    bool more = !filter || strcmp(filter, "start"); // that alone must not open LLVM
     start = now_us();
-    bench_must(lfuser_context_warm(b.device.context), "warming up");
-    report(&b, "cold", "code_generator", "us", now_us() - start);
+    if (more) bench_must(lfuser_context_warm(b.device.context), "warming up");
+    if (more) report(&b, "cold", "code_generator", "us", now_us() - start);
+    if (!strncmp(device, "cuda", 4) && (!filter || strstr("bare", filter))) run_bare(&b);
     for (int i = 0; i < N_ROWS; i++) {
         if (filter && !strstr(rows[i].name, filter)) continue;
         double us = run_row(&b, &rows[i]);
+        if (rows[i].no_device) run_raw(&b, &rows[i]);
         if (!strcmp(rows[i].name, "layers10")) ten = us;
         if (!strcmp(rows[i].name, "layers100")) hundred = us;
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *device, *filter, *json, *compare, *peers, *plot, *program, *reference, *count, *file;
+    const char *device, *filter, *json, *compare, *peers, *plot, *program, *reference, *count, *cache, *file;
     char *shapes; // of --shape and --arg, as in workloads.def; owned
     lfuser_math math;
     int64_t scale; // 0: not given
@@ -20,7 +20,8 @@ static int usage(FILE *to, int status) {
         "usage: lfuser-bench [--device=cpu|cuda[:N]] [--math=exact|fast] [--filter=TEXT] [--scale=N] [--runs=N]\n"
         "                    [--program=FILE.lf] [--json=FILE] [--compare=OLD.json] [--peers=FILE.json] [--plot=FILE.svg]\n"
         "       lfuser-bench FILE.lf --shape NAME=8192/,1024 --arg NAME=VALUE ... [--reference=FILE.lf] [the same options]\n"
-        "       lfuser-bench --host [--device=...] [--filter=TEXT] [--json=FILE] | --host --count=NAME|list\n"
+        "       lfuser-bench --host [--device=...] [--filter=TEXT] [--cache=FOLDER] [--json=FILE] | --host "
+        "--count=NAME|list\n"
         "       lfuser-bench --list\n");
     fprintf(to,
             "\nWithout a file: the %zu workloads. Each is checked against f64; the caches are cleared before every run; the "
@@ -39,8 +40,9 @@ static int usage(FILE *to, int status) {
         "results are checked with those extents made small, against the reference evaluator (of another program with\n"
         "--reference). --shape labels=64/<1000: integers below 1000.\n"
         "--compare marks what became slower by more than 3 %%. --peers: a file of peers_gpu.py. FILE -: standard output.\n"
-        "--host: what compiling, calling and new shapes cost on the host. --count: for tools that count instructions "
-        "(count.py).\n");
+        "--host: what compiling, calling and new shapes cost on the host. --cache: a folder for compiled code: a second "
+        "process\n"
+        "with --filter=start then never opens LLVM. --count: for tools that count instructions (count.py).\n");
     return status;
 }
 
@@ -96,16 +98,25 @@ static int whole_number(const char *option, const char *text) {
 }
 
 static int read_options(int argc, char **argv, options *o) {
-    static const struct option longs[] = {
-        {"host", no_argument, NULL, 'h'},          {"device", required_argument, NULL, 'd'},
-        {"math", required_argument, NULL, 'm'},    {"filter", required_argument, NULL, 'f'},
-        {"scale", required_argument, NULL, 's'},   {"runs", required_argument, NULL, 'r'},
-        {"json", required_argument, NULL, 'j'},    {"compare", required_argument, NULL, 'c'},
-        {"peers", required_argument, NULL, 'p'},   {"plot", required_argument, NULL, 'o'},
-        {"shape", required_argument, NULL, 'a'},   {"arg", required_argument, NULL, 'a'},
-        {"program", required_argument, NULL, 'P'}, {"reference", required_argument, NULL, 'R'},
-        {"count", required_argument, NULL, 'n'},   {"list", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, '?' + 1},      {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"host", no_argument, NULL, 'h'},
+                                          {"device", required_argument, NULL, 'd'},
+                                          {"math", required_argument, NULL, 'm'},
+                                          {"filter", required_argument, NULL, 'f'},
+                                          {"scale", required_argument, NULL, 's'},
+                                          {"runs", required_argument, NULL, 'r'},
+                                          {"json", required_argument, NULL, 'j'},
+                                          {"compare", required_argument, NULL, 'c'},
+                                          {"peers", required_argument, NULL, 'p'},
+                                          {"plot", required_argument, NULL, 'o'},
+                                          {"shape", required_argument, NULL, 'a'},
+                                          {"arg", required_argument, NULL, 'a'},
+                                          {"program", required_argument, NULL, 'P'},
+                                          {"reference", required_argument, NULL, 'R'},
+                                          {"count", required_argument, NULL, 'n'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"cache", required_argument, NULL, 'C'},
+                                          {"help", no_argument, NULL, '?' + 1},
+                                          {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         switch (c) {
         case 'h': o->host = true; break;
@@ -124,6 +135,7 @@ static int read_options(int argc, char **argv, options *o) {
         case 'a': add_shape(o, optarg); break;
         case 'P': o->program = optarg; break;
         case 'n': o->count = optarg; break;
+        case 'C': o->cache = optarg; break;
         case 'R': o->reference = optarg; break;
         case 'l': o->list = true; break;
         case '?' + 1: exit(usage(stdout, 0));
@@ -222,7 +234,7 @@ int main(int argc, char **argv) {
     if (o.host && o.count) return bench_count(o.count);
     if (o.host) {
         FILE *json = o.json ? open_output(o.json) : NULL;
-        status = bench_host(o.device, o.filter, json);
+        status = bench_host(o.device, o.filter, o.cache, json);
         if (json) close_output(json, o.json);
         return status;
     }
