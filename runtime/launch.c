@@ -174,15 +174,21 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
     return true;
 }
 
-// A lane takes as many neighbouring rows as fill eight bytes.
-static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
-                         uint32_t processors) {
+// Neighbouring rows that a lane takes at most: as many as fill eight bytes.
+static uint32_t outer_lanes(const lfuser_abi_launch *l) {
     uint32_t most = 1, axis = l->rows - 1u;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && l->accesses[i].varies >> axis & 1 && l->accesses[i].bytes > most)
             most = l->accesses[i].bytes;
+    return at_most(most >= 8 ? 1 : 8 / most, l);
+}
+
+// A lane takes as many neighbouring rows as fill eight bytes.
+static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
+                         uint32_t processors) {
+    uint32_t axis = l->rows - 1u;
     // Wider vectors, if enough blocks of 32 lanes are left for the device.
-    uint32_t lanes = at_most(most >= 8 ? 1 : 8 / most, l);
+    uint32_t lanes = outer_lanes(l);
     while (lanes > 1 && plan->items / (32 * lanes) < processors + processors / 2) lanes /= 2;
     plan->cls.shape = LFUSER_ABI_OUTER;
     plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) &&
@@ -323,6 +329,12 @@ static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *ex
     if (lanes == 1 || !fits_tiles(l, args, extents, lanes, plan)) fits_tiles(l, args, extents, 1, plan);
 }
 
+// On the CPU a kernel for short rows has a fraction of the code.
+static void choose_length(lfuser_abi_class *cls, uint64_t columns) {
+    cls->chunks = columns <= LFUSER_ABI_CHUNK;
+    cls->spans = columns <= SPAN;
+}
+
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
                          lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
@@ -339,6 +351,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     }
     if (device->type == LF_DEVICE_CPU) {
         if (is_contiguous(l, args, 0) && !(l->debug & LF_DEBUG_VECTOR_1)) out->cls.vector = CPU_CONTIGUOUS;
+        if (l->cols && !l->single && !l->scans) choose_length(&out->cls, columns);
         return true;
     }
     out->cls.wide = l->debug & LF_DEBUG_WIDE || !is_narrow(l, args, rows * (columns ? columns : 1));
@@ -405,15 +418,68 @@ static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
                         LFUSER_ABI_UNROLLED_WEIGHT;
 }
 
+// What is read along the innermost axis lies side by side, if tensors are row-major.
+static bool is_usually_contiguous(const lfuser_abi_launch *l) {
+    uint32_t innermost = l->rows + l->cols - 1u;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        if (l->accesses[i].varies >> innermost & 1 && l->accesses[i].along != LFUSER_ABI_NO_AXIS &&
+            l->accesses[i].along != innermost)
+            return false;
+    return true;
+}
+
+static void add_class(lfuser_abi_class *out, uint32_t *n, lfuser_abi_class c) {
+    for (uint32_t i = 0; i < *n; i++)
+        if (lf_class_key(out[i]) == lf_class_key(c)) return;
+    if (*n < LF_MAX_CLASSES - 1) out[(*n)++] = c;
+}
+
+static void usual_on_cpu(const lfuser_abi_launch *l, lfuser_abi_class c, lfuser_abi_class *out, uint32_t *n) {
+    static const uint64_t columns[] = {LFUSER_ABI_CHUNK, SPAN, UINT64_MAX};
+    c.vector = is_usually_contiguous(l) ? CPU_CONTIGUOUS : 1;
+    for (uint32_t i = 0; i < sizeof columns / sizeof *columns && l->cols && !l->single && !l->scans; i++) {
+        choose_length(&c, columns[i]);
+        add_class(out, n, c);
+    }
+    c.chunks = c.spans = 0;
+    add_class(out, n, c);
+}
+
+// As choose_shape picks for rows of these lengths.
+static void usual_rows(const lfuser_abi_launch *l, lfuser_abi_class c, lfuser_abi_class *out, uint32_t *n) {
+    static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
+    bool contiguous = is_usually_contiguous(l), outer = !contiguous && l->reduces && l->rows;
+    c.vector = (uint8_t)(contiguous ? lf_launch_lanes(l) : 1);
+    if (outer) {
+        uint32_t lanes = outer_lanes(l);
+        c.shape = LFUSER_ABI_OUTER;
+        add_class(out, n, c);
+        if (l->reductions * lanes <= 32) c.vector = (uint8_t)lanes;
+        add_class(out, n, c);
+        c.vector = 1;
+    }
+    for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        lf_launch_plan plan = {.items = UINT32_MAX, .columns = columns[i], .cls = c};
+        if (outer && columns[i] > 1) continue;
+        plan.cls.shape = LFUSER_ABI_BLOCK;
+        choose_shape(l, NULL, NULL, &plan, true, NULL);
+        plan.cls.full = false; // serves all lengths of the bucket
+        add_class(out, n, plan.cls);
+    }
+    c.shape = LFUSER_ABI_SPLIT;
+    if (l->reduces) add_class(out, n, c);
+    // Short rows, or few columns, of another number than vectors have.
+    c = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_WARP};
+    add_class(out, n, c);
+}
+
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
     uint32_t n = 0;
-    lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols), .vector = CPU_CONTIGUOUS};
+    lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols)};
     if (is_indexed(l)) c.rows = l->rows, c.cols = l->cols;
-    if (type == LF_DEVICE_CPU || !l->cols || l->single) {
-        if (type != LF_DEVICE_CPU) c.vector = (uint8_t)lf_launch_lanes(l);
-        if (type == LF_DEVICE_CPU || !usual_tiles(l, &out[n])) out[n] = c;
-        n++;
-    } else if (l->multiplies) {
+    if (type == LF_DEVICE_CPU) {
+        usual_on_cpu(l, c, out, &n);
+    } else if (l->cols && !l->single && l->multiplies) {
         for (uint8_t spans = 1; spans <= 8; spans *= 2)
             out[n++] =
                 (lfuser_abi_class){.rows = c.rows, .cols = 1, .vector = 1, .shape = LFUSER_ABI_PRODUCT, .spans = spans};
@@ -424,25 +490,17 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
             lf_launch_plan plan = {.items = 1, .columns = columns[i], .cls = c};
             choose_scan(l, NULL, &plan, true, 1);
-            out[n++] = plan.cls;
+            add_class(out, &n, plan.cls);
         }
-        if (l->rows) out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
-    } else { // as choose_shape picks for rows of these lengths
-        static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
-        lf_launch_plan plan = {.items = UINT32_MAX};
-        for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-            plan.columns = columns[i];
-            plan.cls = c;
-            plan.cls.vector = (uint8_t)lf_launch_lanes(l);
-            choose_shape(l, NULL, NULL, &plan, true, NULL);
-            plan.cls.full = false; // serves all lengths of the bucket
-            out[n++] = plan.cls;
-        }
+        c.vector = 1;
+        c.shape = LFUSER_ABI_OUTER;
+        if (l->rows) add_class(out, &n, c);
+    } else if (!l->cols || l->single) {
         c.vector = (uint8_t)lf_launch_lanes(l);
-        if (l->reduces)
-            out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = c.vector, .shape = LFUSER_ABI_SPLIT};
-        if (l->reduces && l->rows)
-            out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_OUTER};
+        if (!usual_tiles(l, &out[n])) out[n] = c;
+        n++;
+    } else {
+        usual_rows(l, c, out, &n);
     }
     out[n++] = lf_launch_general_class(l, type);
     return n;

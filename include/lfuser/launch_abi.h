@@ -126,8 +126,9 @@ typedef struct lfuser_abi_class {
     uint8_t shape;      // GPU rows: lfuser_abi_shape
     uint8_t
         spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side
-    uint8_t chunks; // RESIDENT, ROUNDS: chunks at once
-    uint8_t tiled;  // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
+    uint8_t
+        chunks; // RESIDENT, ROUNDS: chunks at once. CPU rows: chunks, spans: 1: at most one (much less code), 0: any number
+    uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
     uint8_t
         cluster; // RESIDENT: blocks that share a row, a thread block cluster (a power of two), each with `chunks` chunks; 0: one
     uint8_t teams; // RESIDENT: so many of a block's chunks are worked on at once, the others after them; 0: all

@@ -385,7 +385,7 @@ START_TEST(the_call_after_want_of_memory_is_right) {
         lfuser_pending_release(outputs[1].pending);
         outputs[0].allocated->deleter(outputs[0].allocated);
         outputs[3].allocated->deleter(outputs[3].allocated);
-        if (k % 8 == 0) {
+        if (k % 5 == 0) {
             lfuser_executable_destroy(e);
             e = compile(rich_text);
         }

@@ -3,7 +3,7 @@
 #include "codegen/kernel/kernel.h"
 #include <llvm-c/IRReader.h>
 
-enum { TILE = 256, TILES = LF_SPAN / TILE, MAX_REDUCTIONS = 64 };
+enum { TILE = 256, TILES = LF_SPAN / TILE, FEWEST_BITS = 4, FEWEST = 1 << FEWEST_BITS, MAX_REDUCTIONS = 64 };
 
 // A loop over lane-less columns or elements whose iterations are independent.
 static void begin_parallel(lf_kernel *k) { k->parallel_group = k->independent; }
@@ -192,33 +192,41 @@ static LLVMValueRef table(lf_kernel *k, uint64_t words, LLVMValueRef v_i) {
     return LLVMBuildAnd(b, v, lf_i64_const(k, 15), "");
 }
 
-static void merge_if(lf_kernel *k, chunk_context *c, lf_partials *to, lf_partials *from, LLVMValueRef v_n,
-                     LLVMValueRef v_step, uint64_t steps) {
+// What joins what after a step: c into b after the last, b into a after the fourth and the last. One copy of the loop serves both.
+static void merge_after(lf_kernel *k, chunk_context *c, LLVMValueRef v_step, LLVMValueRef v_width) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_bit =
-        LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, (int64_t)steps), v_step, ""), lf_i64_const(k, 1), "");
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
+    lf_partials to[MAX_REDUCTIONS], from[MAX_REDUCTIONS];
+    lf_loop_blocks merges;
+    LLVMValueRef v_merge = lf_for_begin(k, &merges, v_zero, lf_i64_const(k, 2), v_one, "merges");
+    LLVMValueRef v_first = LLVMBuildICmp(b, LLVMIntEQ, v_merge, v_zero, "");
+    LLVMValueRef v_steps = LLVMBuildSelect(b, v_first, lf_i64_const(k, 1 << 7), lf_i64_const(k, 1 << 3 | 1 << 7), "");
+    LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_steps, v_step, ""), v_one, "");
+    for (unsigned i = 0; i < c->n; i++) {
+        to[i] = from[i] = (lf_partials){NULL, NULL};
+        to[i].v_values = LLVMBuildSelect(b, v_first, c->b[i].v_values, c->a[i].v_values, "to");
+        from[i].v_values = LLVMBuildSelect(b, v_first, c->c[i].v_values, c->b[i].v_values, "from");
+        if (!c->a[i].v_positions) continue;
+        to[i].v_positions = LLVMBuildSelect(b, v_first, c->b[i].v_positions, c->a[i].v_positions, "to");
+        from[i].v_positions = LLVMBuildSelect(b, v_first, c->c[i].v_positions, c->b[i].v_positions, "from");
+    }
     lf_if_blocks now;
-    lf_if_begin(k, &now, LLVMBuildICmp(b, LLVMIntNE, v_bit, lf_i64_const(k, 0), ""), "merge_now");
-    merge(k, c, to, from, v_n);
+    lf_if_begin(k, &now, LLVMBuildICmp(b, LLVMIntNE, v_bit, v_zero, ""), "merge_now");
+    merge(k, c, to, from, v_width);
     lf_if_end(k, &now);
+    lf_for_end(k, &merges, LF_HINT_ROLLED);
 }
 
-// One tile of a chunk: bits 12, 11, 10 across spans, then bits 0 … 7 within the tile; the result goes to tiles[v_tile].
+// What the class promises of a row's columns.
+static bool in_one_chunk(const lf_kernel *k) { return k->cls.chunks == 1; }
+static bool in_one_span(const lf_kernel *k) { return k->cls.spans == 1; }
+
+// The tile's elements of all spans, bits 12, 11, 10 of the index, into c->a. v_width: of an array that has all v_there of the first.
 // Spans are read in the order 0 4 2 6 1 5 3 7; x4 adds to x0, x2 and x6 make a second sum that joins the first, and so on: with the
 // arrays a, b, c the sum of bits 12, 11, 10 is ((0+4)+(2+6)) + ((1+5)+(3+7)).
-static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first, LLVMValueRef v_tile) {
+static void gather_spans(lf_kernel *k, chunk_context *c, LLVMValueRef v_first, LLVMValueRef v_width) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_tile_size = lf_i64_const(k, TILE);
-    LLVMValueRef v_first = LLVMBuildAdd(b, v_chunk_first, LLVMBuildMul(b, v_tile, v_tile_size, ""), "tile_first");
-    LLVMValueRef v_there = least(k, LLVMBuildSub(b, c->v_columns, v_first, ""), v_tile_size); // elements of span 0, > 0
-    // The power of two from which the pairs are folded: elements past v_there are neutral.
-    LLVMValueRef v_last = LLVMBuildSub(b, v_there, v_one, "");
-    LLVMTypeRef l_types[1] = {k->l_i64};
-    LLVMValueRef ctlz = LLVMGetIntrinsicDeclaration(k->e->module, LLVMLookupIntrinsicID("llvm.ctlz", 9), l_types, 1);
-    LLVMValueRef v_ctlz_args[2] = {v_last, LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 0, false)};
-    LLVMValueRef v_lead = LLVMBuildCall2(b, LLVMGlobalGetValueType(ctlz), ctlz, v_ctlz_args, 2, "");
-    LLVMValueRef v_width = LLVMBuildShl(b, v_one, LLVMBuildSub(b, lf_i64_const(k, 64), v_lead, ""), "width");
-    clear(k, c, c->a, v_width);
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
     lf_loop_blocks spans;
     LLVMValueRef v_spans = LLVMBuildAdd(b, LLVMBuildSub(b, c->v_columns, v_first, ""), lf_i64_const(k, LF_SPAN - 1), "");
     LLVMValueRef v_single = LLVMBuildICmp(b, LLVMIntSLT, v_spans, lf_i64_const(k, 2 * LF_SPAN), "");
@@ -233,19 +241,41 @@ static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first
                                 : NULL;
     }
     LLVMValueRef v_starts =
-        LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, 0x54), v_step, ""), v_one, ""); // steps 2, 4, 6 start an array
+        LLVMBuildAnd(b, LLVMBuildLShr(b, lf_i64_const(k, 0x55), v_step, ""), v_one, ""); // steps 0, 2, 4, 6 start an array
     lf_if_blocks start;
     lf_if_begin(k, &start, LLVMBuildICmp(b, LLVMIntNE, v_starts, v_zero, ""), "start");
     clear(k, c, to, v_width);
     lf_if_end(k, &start);
     LLVMValueRef v_span = table(k, 0x73516240, v_step);
     LLVMValueRef v_from = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, v_span, lf_i64_const(k, LF_SPAN), ""), "from");
-    LLVMValueRef v_n = least(k, most(k, LLVMBuildSub(b, c->v_columns, v_from, ""), v_zero), v_tile_size);
+    LLVMValueRef v_n = least(k, most(k, LLVMBuildSub(b, c->v_columns, v_from, ""), v_zero), lf_i64_const(k, TILE));
     gather_span(k, c, to, v_from, v_n);
-    merge_if(k, c, c->a, c->b, v_width, v_step, 1u << 3);
-    merge_if(k, c, c->b, c->c, v_width, v_step, 1u << 7);
-    merge_if(k, c, c->a, c->b, v_width, v_step, 1u << 7);
+    merge_after(k, c, v_step, v_width);
     lf_for_end(k, &spans, LF_HINT_NONE);
+}
+
+// One tile of a chunk, across spans and then bits 0 … 7 within the tile; the result goes to tiles[v_tile].
+static void emit_tile(lf_kernel *k, chunk_context *c, LLVMValueRef v_chunk_first, LLVMValueRef v_tile) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_tile_size = lf_i64_const(k, TILE);
+    LLVMValueRef v_first = LLVMBuildAdd(b, v_chunk_first, LLVMBuildMul(b, v_tile, v_tile_size, ""), "tile_first");
+    LLVMValueRef v_there = least(k, LLVMBuildSub(b, c->v_columns, v_first, ""), v_tile_size); // elements of span 0, > 0
+    // The power of two from which the pairs are folded; what lies past v_there is neutral. At least FEWEST, written so that LLVM sees
+    // that loops over it need no remainder.
+    LLVMTypeRef l_types[1] = {k->l_i64};
+    LLVMValueRef ctlz = LLVMGetIntrinsicDeclaration(k->e->module, LLVMLookupIntrinsicID("llvm.ctlz", 9), l_types, 1);
+    LLVMValueRef v_last = LLVMBuildOr(b, LLVMBuildSub(b, v_there, v_one, ""), lf_i64_const(k, FEWEST - 1), "");
+    LLVMValueRef v_ctlz_args[2] = {v_last, LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 1, false)};
+    LLVMValueRef v_lead = LLVMBuildCall2(b, LLVMGlobalGetValueType(ctlz), ctlz, v_ctlz_args, 2, "");
+    LLVMValueRef v_doublings = LLVMBuildSub(b, lf_i64_const(k, 64 - FEWEST_BITS), v_lead, "");
+    LLVMValueRef v_width = LLVMBuildShl(b, lf_i64_const(k, FEWEST), v_doublings, "width");
+    LLVMSetNUW(v_width, true);
+    if (in_one_span(k)) {
+        clear(k, c, c->a, v_width);
+        gather_span(k, c, c->a, v_first, v_there);
+    } else {
+        gather_spans(k, c, v_first, v_width);
+    }
     fold_pairs(k, c, c->a, v_width);
     for (unsigned i = 0; i < c->n; i++)
         lf_partials_store(k, stmt(k, c, i), c->tiles[i], v_tile, lf_partials_load(k, stmt(k, c, i), c->a[i], v_zero, false),
@@ -284,12 +314,17 @@ static lf_status emit_reducing_pass(lf_kernel *k, unsigned pass, const lf_stmt_i
     for (unsigned i = 0; i < n; i++) {
         const lf_stmt *s = stmt(k, c, i);
         c->a[i] = lf_partials_alloca(k, s, TILE, "a");
-        c->b[i] = lf_partials_alloca(k, s, TILE, "b");
-        c->c[i] = lf_partials_alloca(k, s, TILE, "c");
+        if (!in_one_span(k)) {
+            c->b[i] = lf_partials_alloca(k, s, TILE, "b");
+            c->c[i] = lf_partials_alloca(k, s, TILE, "c");
+        }
         c->tiles[i] = lf_partials_alloca(k, s, TILES, "tiles");
     }
     lf_partial out[MAX_REDUCTIONS];
-    lf_stream_chunks(k, ids, n, c->v_columns, emit_chunk, c, out);
+    if (in_one_chunk(k))
+        emit_chunk(k, c, lf_i64_const(k, 0), out);
+    else
+        lf_stream_chunks(k, ids, n, c->v_columns, emit_chunk, c, out);
     for (unsigned i = 0; i < n; i++) lf_set_reduced(k, ids[i], 0, out[i]);
     lf_free(k->l->allocator, c);
     return NULL;
