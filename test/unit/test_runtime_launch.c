@@ -280,6 +280,38 @@ START_TEST(what_is_expected_of_row_major_parameters) {
 }
 END_TEST
 
+// The CPU's kernels for short rows are others, and prepare knows them.
+START_TEST(lengths_of_rows_on_the_cpu) {
+    static const struct {
+        uint64_t columns;
+        unsigned spans, chunks;
+    } lengths[] = {{1, 1, 1}, {1024, 1, 1}, {1025, 0, 1}, {8192, 0, 1}, {8193, 0, 0}};
+    static const lf_device cpu = {.type = LF_DEVICE_CPU};
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        lfuser_abi_access access = {.word = 0, .bytes = 4, .varies = 3, .plain = true, .along = 1};
+        lfuser_abi_launch l = {.n_args = 5,
+                               .rows = 1,
+                               .cols = 1,
+                               .merge_rows = 1,
+                               .merge_cols = 1,
+                               .extents_word = 3,
+                               .n_accesses = 1,
+                               .accesses = &access,
+                               .guard = LFUSER_ABI_NONE};
+        uint64_t slots[5] = {4096, lengths[i].columns, 1, 7, lengths[i].columns}, args[5];
+        lf_launch_plan p;
+        ck_assert(lf_launch_plan_make(&l, slots, &cpu, args, &p));
+        ck_assert_uint_eq(p.cls.spans, lengths[i].spans);
+        ck_assert_uint_eq(p.cls.chunks, lengths[i].chunks);
+        ck_assert_uint_gt(p.cls.vector, 1);
+        lfuser_abi_class classes[LF_MAX_CLASSES];
+        uint32_t n = lf_launch_usual_classes(&l, LF_DEVICE_CPU, classes), found = 0;
+        for (uint32_t k = 0; k < n; k++) found += lf_class_key(classes[k]) == lf_class_key(p.cls);
+        ck_assert_uint_eq(found, 1);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("launch");
     TCase *t = tcase_create("tiles");
@@ -296,6 +328,9 @@ int main(void) {
     tcase_add_test(t, more_than_32_bits);
     tcase_add_test(t, classes_have_different_keys);
     tcase_add_test(t, what_is_expected_of_row_major_parameters);
+    suite_add_tcase(s, t);
+    t = tcase_create("rows");
+    tcase_add_test(t, lengths_of_rows_on_the_cpu);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
