@@ -285,7 +285,7 @@ START_TEST(lengths_of_rows_on_the_cpu) {
     static const struct {
         uint64_t columns;
         unsigned spans, chunks;
-    } lengths[] = {{1, 1, 1}, {1024, 1, 1}, {1025, 0, 1}, {8192, 0, 1}, {8193, 0, 0}};
+    } lengths[] = {{2, 1, 1}, {1024, 1, 1}, {1025, 0, 1}, {8192, 0, 1}, {8193, 0, 0}};
     static const lf_device cpu = {.type = LF_DEVICE_CPU};
     for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         lfuser_abi_access access = {.word = 0, .bytes = 4, .varies = 3, .plain = true, .along = 1};
