@@ -229,6 +229,19 @@ static void choose_scan(const lfuser_abi_launch *l, uint64_t *args, lf_launch_pl
     }
 }
 
+// ---- sorts ------------------------------------------------------------------------------------------------------------------------
+
+// Tiles of all passes of merging.
+static void choose_sort(lf_launch_plan *plan) {
+    if (!plan->columns || plan->columns > INT32_MAX) return;
+    uint64_t tiles = (plan->columns + LFUSER_ABI_SORT_TILE - 1) / LFUSER_ABI_SORT_TILE, runs = 1, passes = 0;
+    for (; runs < tiles; runs *= 2) passes++;
+    plan->cls.shape = LFUSER_ABI_LOOKBACK;
+    plan->cells = plan->items * tiles * (passes + 1);
+    plan->zero_bytes = LFUSER_ABI_SCAN_HEAD + plan->items * 2 * runs * 4;
+    plan->shared_out = true;
+}
+
 // ---- matrix products -------------------------------------------------------------------------------------------------------------
 
 enum { PRODUCT_TILE = 64, LEAST_PRODUCT = 16, MOST_PRODUCT = 1 << 23 };
@@ -360,7 +373,9 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
         out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
-    if (l->scans)
+    if (l->sorts)
+        choose_sort(out);
+    else if (l->scans)
         choose_scan(l, args, out, contiguous, device->info.processors);
     else if (l->cols && !(l->multiplies && choose_product(l, extents, out)))
         choose_shape(l, args, extents, out, contiguous, &device->info);
@@ -479,6 +494,8 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
     if (is_indexed(l)) c.rows = l->rows, c.cols = l->cols;
     if (type == LF_DEVICE_CPU) {
         usual_on_cpu(l, c, out, &n);
+    } else if (l->sorts) {
+        out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_LOOKBACK};
     } else if (l->cols && !l->single && l->multiplies) {
         for (uint8_t spans = 1; spans <= 8; spans *= 2)
             out[n++] =

@@ -84,13 +84,14 @@ typedef struct lfuser_abi_launch {
         merge_cols;        // so many leading row and column axes may be merged; the kernel looks at indices along others
     bool single;           // a thread takes one element at a time (sort, scatter)
     bool multiplies;       // a sum of products: one factor has not the last row axis, the other not the one before it
+    bool sorts;            // each row is sorted
     bool scans;            // one pass, with a running result along the columns
     bool reduces;          // one pass of reductions over the columns, and nothing written a column
     uint16_t weight;       // about how many instructions an element takes
     uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
     uint8_t kept_beside;   // the same where each pass can read again what it loads
     uint8_t reductions;    // most in one pass
-    uint32_t scratch_word; // word with the address of scratch memory for SPLIT, and for OUTER and LOOKBACK of scans, or NONE
+    uint32_t scratch_word; // word with the address of scratch memory for SPLIT, OUTER of scans and LOOKBACK, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     uint32_t debug; // what not to choose (lfuser_compile_options.debug); normally 0
@@ -154,6 +155,9 @@ enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 // Scratch memory of OUTER and LOOKBACK: 256 bytes whose first word counts the tiles that blocks took, two flags of 4 bytes a cell (a tile of
 // a row), rounded up to 256 bytes; then two partial results a cell. What comes before the partial results is zeroed before the launch.
 enum { LFUSER_ABI_SCAN_THREADS = 256, LFUSER_ABI_SCAN_WARPS = 16, LFUSER_ABI_SCAN_COLUMNS = 8, LFUSER_ABI_SCAN_HEAD = 256 };
+// Sorts: tiles of so many columns. Scratch memory: the same head, then a counter of 4 bytes for each run of each pass of merging, twice as
+// many as a power of two of tiles a row; all of it is zeroed.
+enum { LFUSER_ABI_SORT_TILE = 1024 };
 static inline uint32_t lfuser_abi_scan_spans(uint32_t vector, uint32_t weight) {
     uint32_t spans = vector >= 16 ? 2u : vector >= 8 ? 4u : 8u;
     while (spans > 1 && spans * vector * weight > LFUSER_ABI_UNROLLED_WEIGHT) spans /= 2;

@@ -113,7 +113,7 @@ typedef struct lf_loop {
     uint16_t passes; // 0 for pointwise
     uint32_t extents_word, n_words;
     uint32_t error_word;     // word with the address of the index-error word, or LFUSER_ABI_NONE
-    uint32_t workspace_word; // SORT: word with the address of 16 bytes an element, else LFUSER_ABI_NONE
+    uint32_t workspace_word; // SORT: word with the address of 16 or 32 bytes an element, else LFUSER_ABI_NONE
     bool reduces;            // one pass, of reductions and nothing written a column
     uint16_t weight;         // about how many instructions a column (pointwise: an element) takes in all passes
     uint8_t kept;            // 32-bit registers a column that passes hand on

@@ -487,7 +487,8 @@ static lf_status finish(lf_lowering *l) {
     }
     loop->reduces &= reductions > 0 && reductions <= LF_MAX_SPLIT;
     if (loop->form == LF_LOOP_PLAIN && (!loop->reduces || reductions > 1)) loop->keys[LF_PRODUCT_SUM] = LF_NO_STMT;
-    loop->scratch_word = loop->reduces || loop->form == LF_LOOP_SERIAL ? word++ : LFUSER_ABI_NONE;
+    loop->scratch_word =
+        loop->reduces || loop->form == LF_LOOP_SERIAL || loop->form == LF_LOOP_SORT ? word++ : LFUSER_ABI_NONE;
     loop->n_words = word;
     return lf_loop_measure(l->g->allocator, loop);
 }

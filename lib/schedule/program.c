@@ -248,7 +248,7 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
 
 lf_status lf_planner_scratch(lf_planner *pl, const lf_type *type, lf_value **out_address) {
     lf_graph *g = pl->g;
-    lf_value *bytes = rounded_bytes(g, type, 16);
+    lf_value *bytes = rounded_bytes(g, type, lf_dtype_bytes(type->dtype) > 4 ? 32 : 16);
     *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     if (bytes) pl->workspace = add_bytes(g, pl->workspace, bytes);
     return g->arena.failed ? lf_out_of_memory() : NULL;
@@ -298,6 +298,20 @@ static lf_status scan_scratch(lf_planner *pl, const lf_loop *loop, lf_value **ou
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
 
+// Counters of a sort's runs (launch_abi.h): of each tile twice 4 bytes, and twice that for the power of two.
+static lf_status sort_scratch(lf_planner *pl, const lf_loop *loop, lf_value **out_address) {
+    lf_graph *g = pl->g;
+    lf_value *rows = product(g, loop->extents, loop->rows), *columns = product(g, loop->extents + loop->rows, loop->cols);
+    lf_value *tiles =
+        lf_scalar_op(g, LF_OP_CEILDIV, LF_I64,
+                     lf_scalar_op(g, LF_OP_MIN, LF_I64, columns, lf_const_int(g, INT64_MAX - LFUSER_ABI_SORT_TILE), NULL),
+                     lf_const_int(g, LFUSER_ABI_SORT_TILE), NULL);
+    lf_value *counters = lf_extent_mul(g, lf_extent_mul(g, rows, tiles), lf_const_int(g, 16));
+    *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
+    pl->workspace = add_bytes(g, pl->workspace, round_up(g, add_bytes(g, counters, lf_const_int(g, LFUSER_ABI_SCAN_HEAD))));
+    return g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
 // No guard and no explicit index.
 static bool is_plain(const lf_loop *loop, uint32_t access) {
     if (loop->accesses[access].n_terms) return false;
@@ -332,6 +346,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .merge_rows = mergeable_axes(loop, 0, loop->rows),
                                 .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
                                 .single = loop->form == LF_LOOP_SORT || loop->form == LF_LOOP_SCATTER,
+                                .sorts = loop->form == LF_LOOP_SORT,
                                 .scans = loop->form == LF_LOOP_SERIAL,
                                 .multiplies = is_product(loop),
                                 .weight = loop->weight,
@@ -382,7 +397,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     launch.reduces = loop->reduces;
     if (loop->scratch_word != LFUSER_ABI_NONE) {
         lf_value *address;
-        LF_TRY((launch.scans ? scan_scratch : split_scratch)(pl, loop, &address));
+        LF_TRY((launch.scans ? scan_scratch : launch.sorts ? sort_scratch : split_scratch)(pl, loop, &address));
         LF_TRY(add_store(pl, address, launch.args_slot + loop->scratch_word, LF_PHASE_BIND));
     }
     launch.accesses = accesses;

@@ -139,6 +139,8 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMPositionBuilderAtEnd(k->e->builder, b_start);
     if (k->loop->form == LF_LOOP_SERIAL)
         LF_TRY(lf_gpu_emit_scan(k, out));
+    else if (k->loop->form == LF_LOOP_SORT && k->cls.shape == LFUSER_ABI_LOOKBACK)
+        LF_TRY(lf_gpu_emit_sort(k, out));
     else if (k->loop->form != LF_LOOP_PLAIN)
         emit_own_rows(k, out);
     else if (k->cls.shape == LFUSER_ABI_PRODUCT)

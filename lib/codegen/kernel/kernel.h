@@ -156,6 +156,7 @@ typedef struct lf_team {
     LLVMValueRef (*barrier)(lf_kernel *k); // NULL: a team of one
 } lf_team;
 lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass);
+void lf_emit_sorted(lf_kernel *k, LLVMValueRef v_position, LLVMValueRef v_rank); // stores the results of a rank
 void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row);
 void lf_emit_scatter_row(lf_kernel *k);
 

@@ -198,8 +198,7 @@ static void merge_one(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, LLVM
     LLVMBuildStore(b, v_position, element(k, v_to, v_place));
 }
 
-static void store_sorted(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef v_rank) {
-    LLVMValueRef v_position = position_at(k, v_array, v_rank);
+void lf_emit_sorted(lf_kernel *k, LLVMValueRef v_position, LLVMValueRef v_rank) {
     lf_register key = key_at(k, v_position);
     at_column(k, v_rank);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
@@ -249,7 +248,7 @@ void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row) {
     LLVMBuildBr(b, b_head);
     LLVMPositionBuilderAtEnd(b, b_done);
     v_i = lf_for_begin(k, &all, team->v_rank, lf_reg(k, k->loop->keys[LF_SORT_COUNT], 0).re, team->v_size, "rank");
-    store_sorted(k, v_from, v_i);
+    lf_emit_sorted(k, position_at(k, v_from, v_i), v_i);
     lf_for_end(k, &all, LF_HINT_NONE);
 }
 
