@@ -373,7 +373,9 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
         out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
-    if (l->sorts)
+    if (l->debug & LF_DEBUG_NO_ROW_SHAPES) // the general one
+        ;
+    else if (l->sorts)
         choose_sort(out);
     else if (l->scans)
         choose_scan(l, args, out, contiguous, device->info.processors);

@@ -107,7 +107,7 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_OUTER = 3,    // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
     LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
-    LFUSER_ABI_LOOKBACK = 9, // scans: blocks share a row, and a tile's block looks for what tiles before it come to
+    LFUSER_ABI_LOOKBACK = 9, // scans, sorts: blocks share rows, and a tile's block looks for what tiles before it come to
     LFUSER_ABI_PRODUCT = 10, // matrix products: a block a tile of the two innermost row axes
     LFUSER_ABI_TILE =
         6 // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
