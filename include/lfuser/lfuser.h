@@ -418,12 +418,14 @@ LFUSER_API lfuser_status lfuser_infer(lfuser_executable *executable, const lfuse
 
 // As lfuser_executable_prepare, but the kernels that runs with these arguments would launch: n_sets pointers to n_arguments arguments each. Shapes,
 // strides and scalars count; a tensor whose data is NULL stands for memory aligned as allocators align it, and outputs are taken as
-// row-major. Of a program with sync points only the first stage can be known. Kernels are compiled side by side, by the calling
+// row-major. What later stages of a program with sync points launch depends on what the device computes: of those the kernels that
+// contiguous tensors of any extents need, and the general ones. Kernels are compiled side by side, by the calling
 // thread and others of the library. Since 0.1.
 LFUSER_API lfuser_status lfuser_executable_prepare_shapes(lfuser_executable *executable, const lfuser_argument *const *sets,
                                                           size_t n_sets, size_t n_arguments) LFUSER_MUST_USE;
 // What a run with these arguments (as for prepare_shapes) would have to do first: *out_load kernels are not loaded yet, for
-// *out_compile of them the code generator would be needed (the others are in the cache). Either may be NULL. Runs and loads nothing.
+// *out_compile of them the code generator would be needed (the others are in the cache). Of stages after the first, all the kernels that
+// prepare_shapes would load count: a run takes some of them. Either may be NULL. Runs and loads nothing.
 LFUSER_API lfuser_status lfuser_executable_would_compile(lfuser_executable *executable, const lfuser_argument *arguments,
                                                          size_t n_arguments, uint32_t *out_load,
                                                          uint32_t *out_compile) LFUSER_MUST_USE;

@@ -52,6 +52,7 @@ struct lfuser_device {
 struct lfuser_stream {
     lfuser_device *device; // retained
     lf_stream *stream;     // owned
+    void *scratch; // device memory, LF_SCRATCH_BYTES, or NULL: small workspaces of its runs, which follow one another
     bool wrapped;
     lf_count references; // outputs and workspaces free their memory on it, executables wait for it
 };
@@ -97,6 +98,7 @@ typedef struct lf_replays {
     lf_replay *stages[];   // abi.n_stages, owned; NULL until the stage has run
 } lf_replays;
 
+enum { LF_SCRATCH_BYTES = 64 << 10 };
 enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8, LF_HOST_SLOTS = 128 };
 
 struct lfuser_executable {

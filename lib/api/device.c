@@ -161,6 +161,8 @@ void lf_stream_retain(lfuser_stream *s) { atomic_fetch_add(&s->references, 1); }
 void lf_stream_release(lfuser_stream *s) {
     if (!s || atomic_fetch_sub(&s->references, 1) != 1) return;
     lfuser_device *d = s->device;
+    // While somebody else's stream is captured, nothing that was there before can be freed on it: the pool keeps it to its end.
+    if (s->scratch && !d->device->ops->stream_capturing(s->stream)) d->device->ops->memory_free(s->stream, s->scratch);
     d->device->ops->stream_destroy(s->stream);
     lf_free(&d->context->allocator, s);
     lf_device_release(d);

@@ -105,10 +105,12 @@ static lf_status print_kernels(const lf_allocator *a, const lf_program *p, char 
 
 static void put_class(lf_text *t, lfuser_abi_class c) {
     lf_text_put(t, ", class rows %u, columns %u, vector %u, %u-bit indices", c.rows, c.cols, c.vector, c.wide ? 64 : 32);
-    static const char *const rows[] = {
-        [LFUSER_ABI_WARP] = "a warp a row",     [LFUSER_ABI_SPLIT] = "rows split",
-        [LFUSER_ABI_OUTER] = "a lane a row",    [LFUSER_ABI_RESIDENT] = "rows held by a block",
-        [LFUSER_ABI_ROUNDS] = "rows in rounds", [LFUSER_ABI_LOOKBACK] = "looking back",
+    static const char *const rows[] = {[LFUSER_ABI_WARP] = "a warp a row",
+                                       [LFUSER_ABI_SPLIT] = "rows split",
+                                       [LFUSER_ABI_OUTER] = "a lane a row",
+                                       [LFUSER_ABI_RESIDENT] = "rows held by a block",
+                                       [LFUSER_ABI_ROUNDS] = "rows in rounds",
+                                       [LFUSER_ABI_LOOKBACK] = "looking back",
                                        [LFUSER_ABI_PRODUCT] = "tiles of a matrix product"};
     if (c.shape < sizeof rows / sizeof *rows && rows[c.shape]) lf_text_put(t, ", %s", rows[c.shape]);
     if (c.shape == LFUSER_ABI_TILE)

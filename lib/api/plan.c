@@ -40,7 +40,19 @@ static void place_outputs(const lf_run *r) {
     }
 }
 
-// Adds what is not loaded yet of the first stage (what a later one launches depends on what the device computes).
+// What a later stage launches depends on what the device computes: of its launches that can be any shape, the classes that contiguous
+// tensors get, and the general one.
+static lf_status add_later_stages(lfuser_executable *e, lf_wanted_list *list) {
+    const lfuser_abi_program *abi = &e->program->abi;
+    for (uint32_t i = abi->stages[0].first_launch + abi->stages[0].n_launches; i < abi->n_launches; i++) {
+        lfuser_abi_class classes[LF_MAX_CLASSES];
+        uint32_t n = lf_launch_usual_classes(&abi->launches[i], e->device->device->type, classes);
+        for (uint32_t k = 0; k < n; k++) LF_TRY(lf_wanted_add(e, list, i, classes[k]));
+    }
+    return NULL;
+}
+
+// Adds what is not loaded yet; of stages after the first what is to be expected, as no run can be waited for.
 static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments, lf_wanted_list *list) {
     lf_run r = {.e = e,
                 .abi = &e->program->abi,
@@ -73,6 +85,7 @@ static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, si
                 s = lf_wanted_add(e, list, i, p.cls);
         }
     }
+    if (!s && r.abi->n_stages > 1) s = add_later_stages(e, list);
     lf_frame_give(e, r.frame);
     return s;
 }

@@ -165,6 +165,17 @@ static lf_status given_workspace(const lf_run *r, uint64_t bytes, void **out_wor
     return NULL;
 }
 
+// Asking CUDA's pool and giving back costs as much as a launch of a graph. A graph that is captured needs memory of its own.
+static lf_status take_workspace(const lf_run *r, uint64_t bytes, void **out_workspace) {
+    const lf_device_ops *ops = r->device->ops;
+    lfuser_stream *s = r->stream;
+    bool small = r->device->type == LF_DEVICE_CUDA && bytes <= LF_SCRATCH_BYTES && r->abi->n_stages == 1;
+    if (!small || ops->stream_capturing(s->stream)) return ops->memory_alloc(s->stream, bytes, out_workspace);
+    if (!s->scratch) LF_TRY(ops->memory_alloc(s->stream, LF_SCRATCH_BYTES, &s->scratch));
+    *out_workspace = s->scratch;
+    return NULL;
+}
+
 // Where the host needs scalars of the device (stage > 0) it waits for those first.
 static lf_status run_stage(lf_run *r, uint32_t number) {
     const lfuser_abi_stage *stage = &r->abi->stages[number];
@@ -179,7 +190,7 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
     if (!number && r->options.workspace)
         LF_TRY(given_workspace(r, bytes, &workspace));
     else if (bytes)
-        LF_TRY(r->device->ops->memory_alloc(r->stream->stream, bytes, &workspace));
+        LF_TRY(take_workspace(r, bytes, &workspace));
     slots[stage->workspace_slot] = (uint64_t)(uintptr_t)workspace;
     r->n_workspaces = number + 1;
     const lfuser_abi_stage *next = number + 1 < r->abi->n_stages ? stage + 1 : NULL;
@@ -221,8 +232,10 @@ static lf_status run_stages(lf_run *r, bool wants_completion) {
 }
 
 static void free_workspaces(const lf_run *r) {
-    for (uint32_t i = r->options.workspace != NULL; i < r->n_workspaces; i++)
-        r->device->ops->memory_free(r->stream->stream, (void *)(uintptr_t)r->frame->slots[r->abi->stages[i].workspace_slot]);
+    for (uint32_t i = r->options.workspace != NULL; i < r->n_workspaces; i++) {
+        void *workspace = (void *)(uintptr_t)r->frame->slots[r->abi->stages[i].workspace_slot];
+        if (workspace != r->stream->scratch) r->device->ops->memory_free(r->stream->stream, workspace);
+    }
 }
 
 static lf_status run_device(lf_run *r, bool wants_completion) {

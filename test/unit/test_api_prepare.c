@@ -107,6 +107,42 @@ START_TEST(prepared_for_all_classes) {
 }
 END_TEST
 
+// What a stage after the first launches is not known, but what it may: nothing is left to compile for a run.
+START_TEST(later_stages_are_prepared_too) {
+    lfuser_fusion *f =
+        parse("fusion @s(%x: f32[?, 40]) {\n  %g = gt %x, 0.0\n  %c = count_nonzero %g\n  %k = item %c\n"
+              "  %n = floordiv %k, 40\n  %y = iota %k, 0, 1, dtype=f32\n  %z = slice %x, [0, 0], [%n, 40], [1, 1]\n"
+              "  %m = softmax %z, axis=1\n  return %y, %m\n}\n");
+    lfuser_executable *e;
+    lfuser_compile_options o = {.size = sizeof o, .sync = LFUSER_ALLOW_SYNC};
+    ok(lfuser_fusion_compile(f, env.device, &o, &e));
+    int64_t shape[2] = {6, 40};
+    lfuser_tensor dense = shape_only(shape, NULL);
+    lfuser_argument a[1] = {tensor_argument(&dense)};
+    uint32_t load, cold;
+    ok(lfuser_executable_would_compile(e, a, 1, &load, &cold));
+    ck_assert_uint_ge(load, 3); // one of the first stage, two and more of the second
+    ck_assert_uint_eq(cold, load);
+    ok(lfuser_executable_prepare_shapes(e, (const lfuser_argument *const[]){a}, 1, 1));
+    ok(lfuser_executable_would_compile(e, a, 1, &load, &cold));
+    ck_assert_uint_eq(load, 0);
+    uint64_t prepared = stats().compiles;
+    test_tensor x;
+    tensor_f32(&x, 2, shape, 1, 1);
+    lfuser_argument arguments[1] = {tensor_argument(&x.view)};
+    lfuser_output outputs[2] = {{0}};
+    ok(lfuser_run(e, env.stream, arguments, 1, outputs, 2, NULL));
+    synchronize();
+    ck_assert_int_eq(outputs[0].allocated->tensor.shape[0], 240);
+    ck_assert_int_eq(outputs[1].allocated->tensor.shape[0], 6);
+    ck_assert_uint_eq(stats().compiles, prepared);
+    for (int i = 0; i < 2; i++) outputs[i].allocated->deleter(outputs[i].allocated);
+    lfuser_executable_destroy(e);
+    lfuser_fusion_destroy(f);
+    tensor_finish(&x);
+}
+END_TEST
+
 // Made-up addresses are nobody's to look at, and a host tensor's data are needed.
 START_TEST(imagined_memory) {
     lfuser_fusion *f =
@@ -312,6 +348,7 @@ static Suite *make(void) {
     TCase *t = device_tcase(suite, "prepare", 120);
     tcase_add_test(t, what_would_be_compiled);
     tcase_add_test(t, prepared_for_all_classes);
+    tcase_add_test(t, later_stages_are_prepared_too);
     tcase_add_test(t, imagined_memory);
     tcase_add_test(t, never_waits_and_gets_better);
     tcase_add_test(t, the_general_variant_is_right);
