@@ -15,7 +15,7 @@ typedef struct lf_llvm {
     const lf_allocator *allocator; // borrowed
     lf_target target;
     lf_llvm_use use;
-    bool scalar; // loops are not vectorised (LF_DEBUG_NO_VECTORISER)
+    bool scalar;                  // loops are not vectorised (LF_DEBUG_NO_VECTORISER)
     LLVMTargetMachineRef machine; // owned
     LLVMTargetDataRef layout;     // owned; the module carries it already
     uint32_t vector_bytes;        // CPU: bytes of the registers that loops are vectorised for (16, 32, 64); CUDA: 16

@@ -199,7 +199,7 @@ static int64_t an_extent(random_state *r) {
 
 static lf_dtype a_dtype(random_state *r) {
     static const lf_dtype liked[] = {LF_F32, LF_F32, LF_F32, LF_F64, LF_F16, LF_BF16, LF_I32, LF_I64, LF_BOOL};
-    return chance(r, 60) ? liked[below(r, sizeof liked / sizeof *liked)]
+    return chance(r, 45) ? liked[below(r, sizeof liked / sizeof *liked)]
                          : (lf_dtype)(LF_BOOL + below(r, LF_C128 - LF_BOOL + 1));
 }
 
@@ -208,7 +208,7 @@ static value *new_param(program *p, random_state *r, char letter) {
     *v = (value){.line = -1,
                  .seed = next(r),
                  .layout = chance(r, 30)   ? LAYOUT_DENSE
-                           : chance(r, 12) ? LAYOUT_REPEATED
+                           : chance(r, 18) ? LAYOUT_REPEATED
                                            : (layout)below(r, N_LAYOUTS)};
     snprintf(v->name, sizeof v->name, "%%%c%d", letter, p->n_values);
     v->fill = chance(r, 60) ? FILL_EDGES : chance(r, 60) ? FILL_PLAIN : FILL_SMALL;
@@ -225,8 +225,8 @@ static void make_params(program *p, random_state *r) {
     if (most == 9000 && chance(r, 60))
         pool[0] = (int64_t[]){100, 257, 1023, 1025, 8192, 8193}[below(r, 6)], pool[1] = 1 + below(r, 2), pool[2] = 1,
         pool[3] = 2;
-    if (chance(r, 10)) pool[below(r, 4)] = 0;
-    unsigned rank = chance(r, 8) ? (unsigned)below(r, LFUSER_MAX_RANK + 1) : (unsigned)(1 + below(r, 3));
+    if (chance(r, 16)) pool[below(r, 4)] = 0;
+    unsigned rank = chance(r, 14) ? (unsigned)below(r, LFUSER_MAX_RANK + 1) : (unsigned)(1 + below(r, 3));
     int64_t base[LFUSER_MAX_RANK], numel = 1;
     for (unsigned a = 0; a < rank; a++) {
         base[a] = pool[below(r, 4)];

@@ -179,6 +179,8 @@ void print_summary(uint64_t failures, double seconds); // one line of JSON
 
 // ---- shrink.c ------------------------------------------------------------------------------------------------------------------
 
+double now_seconds(void);
+extern double shrink_until; // then a failure is small enough; 0: however long it takes
 // Makes p as small as it can while `variant` still fails on it (run in a process of its own).
 void shrink(program *p, variant *v);
 void write_reproducer(const program *p, const variant *v, const char *what, FILE *to);

@@ -13,10 +13,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 1000, MOST_FAILURES = 20, MOST_JOBS = 256 };
+enum { SHRINKING = 100, BATCH = 1000, MOST_FAILURES = 64, MOST_JOBS = 256 };
 
 typedef struct desk {       // between workers and the parent
     uint64_t at[MOST_JOBS]; // seed that each worker is at
@@ -29,12 +28,6 @@ static uint64_t n_programs = 1000, first_seed = 1, seconds = 0, only = UINT64_MA
 static unsigned n_jobs = 2;
 static const char *devices = "cpu,sim", *keep = "fuzz-failures", *cases;
 static bool show, times;
-
-static double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void note_failure(uint64_t seed, unsigned k) {
     uint64_t n = __atomic_fetch_add(&table->failures, 1, __ATOMIC_RELAXED);
@@ -139,17 +132,22 @@ static void explain(uint64_t seed, unsigned k) {
     free(p);
 }
 
-// Shrinking must not take the parent with it.
-static void explain_apart(uint64_t seed, unsigned k) {
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) { // no device here: what runs is a process of its own again
-        explain(seed, k);
+// Each in a process of its own, as many at once as there are jobs: shrinking must not take the parent with it.
+static void explain_all(uint64_t failures) {
+    uint64_t running = 0;
+    for (uint64_t i = 0; i < failures; i++) {
         fflush(NULL);
-        _exit(0);
+        if (running == n_jobs) wait(NULL), running--;
+        pid_t child = fork();
+        if (child == 0) { // no device here: what runs is a process of its own again
+            shrink_until = now_seconds() + SHRINKING;
+            explain(table->failed_seed[i], (unsigned)table->failed_variant[i]);
+            fflush(NULL);
+            _exit(0);
+        }
+        running += child > 0;
     }
-    int status;
-    waitpid(child, &status, 0);
+    while (running-- && wait(NULL) > 0) {}
 }
 
 static void show_program(uint64_t seed) {
@@ -237,7 +235,7 @@ int main(int argc, char **argv) {
     if (status) return status;
     double ran = now_seconds() - begin;
     uint64_t failures = table->failures < MOST_FAILURES ? table->failures : MOST_FAILURES;
-    for (uint64_t i = 0; i < failures; i++) explain_apart(table->failed_seed[i], (unsigned)table->failed_variant[i]);
+    explain_all(failures);
     unsigned missed = print_shares(ran);
     print_summary(table->failures, ran);
     printf("%llu passed, %llu failed\n", (unsigned long long)(board->programs - table->failures),
