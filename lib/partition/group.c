@@ -516,11 +516,41 @@ static lf_status place_output(lf_partition *p, uint32_t output) {
     return add_output(p, root, output);
 }
 
+static void mark_live(lf_partition *p, const lf_value *v) {
+    if (v && v->where != LF_ON_HOST) p->nodes[v->id].live = true;
+}
+
+// What nobody reads is not computed (and so reports no index error), though its shape may be asked for.
+static void find_live(lf_partition *p) {
+    const lf_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++) mark_live(p, g->outputs[i].value);
+    for (const lf_op *op = g->last; op; op = op->prev) {
+        bool live = false;
+        for (unsigned r = 0; r < op->n_results; r++) {
+            const lf_node *node = &p->nodes[op->results[r].id];
+            live |= node->live || node->needed;
+        }
+        if (!live || op->alias) continue;
+        for (unsigned k = 0; k < op->n_operands; k++) mark_live(p, op->operands[k]);
+        bool view = lf_op_info_of(op->code)->kind == LF_KIND_VIEW && !op->view.reshape;
+        for (unsigned a = 0; a < LF_MAX_RANK; a++) {
+            mark_live(p, op->extra[a]);
+            if (view) mark_live(p, op->view.start[a]);
+        }
+    }
+}
+
+static bool is_live(const lf_partition *p, const lf_op *op) {
+    for (unsigned r = 0; r < op->n_results; r++)
+        if (p->nodes[op->results[r].id].live) return true;
+    return false;
+}
+
 // The groups of one stage, and what the next one needs of them.
 static lf_status place_stage(lf_partition *p, uint32_t stage, lf_op *last) {
     p->stage = stage;
     for (lf_op *op = p->graph->first; op; op = op == last ? NULL : op->next) // joining adds host ops behind the last one
-        if (lf_is_node(op) && p->nodes[op->results[0].id].stage == stage) LF_TRY(place_op(p, op));
+        if (lf_is_node(op) && is_live(p, op) && p->nodes[op->results[0].id].stage == stage) LF_TRY(place_op(p, op));
     for (lf_op *op = p->graph->first; op && stage + 1 < p->n_stages; op = op == last ? NULL : op->next) {
         if (op->code != LF_OP_ITEM || op->alias) continue;
         const lf_node *node = &p->nodes[op->results[0].id];
@@ -578,6 +608,7 @@ lf_status lf_partition_create(lf_graph *g, uint32_t debug, lf_partition **out_pa
     if (!s)
         for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i].group = LF_NO_GROUP;
     if (!s) lf_stages_find(p);
+    if (!s) find_live(p);
     lf_op *last = g->last;
     for (uint32_t stage = 0; !s && stage < p->n_stages; stage++) s = place_stage(p, stage, last);
     for (uint32_t i = 0; i < p->n_groups && !s; i++) {

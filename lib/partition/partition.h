@@ -59,6 +59,7 @@ typedef struct lf_node {
     uint32_t after; // a kernel that recomputes it must come after this many groups
     lf_extent_class cls;
     bool stored;          // some other group reads it
+    bool live;            // an output depends on its elements, or something that the host fetches
     uint32_t last_reader; // the last group that does
     uint32_t stage;       // device values: stage in which it is computed at the earliest
     uint32_t known;       // pending scalars: first stage at whose beginning the host knows it; LF_NEVER

@@ -36,6 +36,8 @@ static void put_value(const lf_partition *p, lf_arena *arena, lf_text *t, const 
         lf_text_put(t, "pending  %s; kernel %u\n", why_pending(real), node->group);
     else if (real->where == LF_PENDING)
         lf_text_put(t, "pending  %s\n", why_pending(real));
+    else if (node->group == LF_NO_GROUP && lf_is_node(lf_view_base((lf_value *)real)->def))
+        lf_text_put(t, "%-8s not computed: nothing reads its elements\n", kind);
     else if (node->group == LF_NO_GROUP)
         lf_text_put(t, "%-8s view of a parameter: no work of its own\n", kind);
     else if (lf_view_base((lf_value *)real) != real)
