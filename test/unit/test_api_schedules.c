@@ -2,6 +2,7 @@
 // a thread's vectors, a span and a chunk hold, in every layout, with results poisoned first and guards around them (check_case). On a
 // GPU these are the classes WARP, RESIDENT, ROUNDS, BLOCK, SPLIT and OUTER, with and without vectors.
 #include "test/support/api/oracle.h"
+#include <math.h>
 
 enum { N_DTYPES = LFUSER_C128 + 1 };
 #define COUNT(list) (sizeof list / sizeof *list)
@@ -109,6 +110,54 @@ START_TEST(rows_in_shared_memory) {
 }
 END_TEST
 
+// Fast mode takes a maximum and what is summed below it in one go: rows of one block in registers, in rounds, of a cluster; infinite columns
+// and none that is finite, NaN.
+START_TEST(sums_below_the_largest_in_fast_mode) {
+    static const int64_t lengths_of_rows[] = {4096, 5000, 32768, 57344, 131072};
+    enum { ROWS = 5 };
+    int64_t n = lengths_of_rows[_i];
+    lfuser_compile_options fast = {.size = sizeof fast, .math = LFUSER_MATH_FAST};
+    lfuser_fusion *f = parse("fusion @f(%x: f32[%n, %k]) {\n  %m = max %x, axes=[1], keepdim=true\n  %d = sub %x, %m\n"
+                             "  %e = exp %d\n  %s = sum %e, axes=[1]\n  return %s\n}\n");
+    lfuser_executable *e;
+    ok(lfuser_fusion_compile(f, env.device, &fast, &e));
+    test_tensor x;
+    tensor_init(&x, LFUSER_F32, 2, (int64_t[]){ROWS, n}, LAYOUT_DENSE);
+    float *values = malloc(ROWS * (size_t)n * sizeof *values), sums[ROWS];
+    uint32_t state = 7;
+    for (int64_t i = 0; i < ROWS * n; i++) {
+        state = state * 1664525 + 1013904223;
+        values[i] = (float)((int32_t)state / 256) * 0x1p-18f; // -32 to 32
+        if (i / n == 1 && i % n < n / 2) values[i] = -INFINITY;
+        if (i / n == 2) values[i] = -INFINITY;
+        if (i / n == 3 && i % n == n - 3) values[i] = NAN;
+        if (i / n == 4 && i % n == n - 1) values[i] = INFINITY;
+    }
+    for (int64_t i = 0; i < ROWS * n; i++) *(float *)tensor_element(&x, i) = values[i];
+    tensor_upload(&x);
+    lfuser_output output = {0};
+    lfuser_argument argument = tensor_argument(&x.view);
+    ok(lfuser_run(e, env.stream, &argument, 1, &output, 1, NULL));
+    ok(lfuser_memory_download(env.stream, sums, output.allocated->tensor.data, sizeof sums));
+    for (int row = 0; row < ROWS; row++) {
+        double most = -INFINITY, sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (values[row * n + i] > most) most = values[row * n + i];
+        for (int64_t i = 0; i < n; i++) sum += exp(values[row * n + i] - most);
+        if (row > 1)
+            ck_assert_msg(isnan(sums[row]), "row %d of %lld columns: %g", row, (long long)n, (double)sums[row]);
+        else
+            ck_assert_msg(fabs(sums[row] - sum) < 1e-5 * sum, "row %d of %lld columns: %.9g, not %.9g", row, (long long)n,
+                          (double)sums[row], sum);
+    }
+    output.allocated->deleter(output.allocated);
+    free(values);
+    tensor_finish(&x);
+    lfuser_executable_destroy(e);
+    lfuser_fusion_destroy(f);
+}
+END_TEST
+
 // ---- reductions ------------------------------------------------------------------------------------------------------------------------
 
 static const char *const reductions[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "count_nonzero"};
@@ -195,6 +244,7 @@ static Suite *make(void) {
     Suite *s = suite_create("api schedules");
     tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
     tcase_add_loop_test(device_tcase(s, "long rows", 600), rows_in_shared_memory, 0, 9);
+    tcase_add_loop_test(device_tcase(s, "fast", 600), sums_below_the_largest_in_fast_mode, 0, 5);
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);

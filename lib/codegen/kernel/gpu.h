@@ -25,6 +25,10 @@ typedef struct gpu {
     bool placed;           // spans have their places before the first row
     bool staged;           // columns come through shared memory (gpu_stage.c)
     unsigned last_read;    // the last pass that reads them there
+    bool is_online;        // passes 0 and 1 are one (gpu_online.c), of these two reductions
+    lf_stmt_id online[2];
+    LLVMValueRef v_most; // what the first reduction of those in slots came to
+    lf_partial (*adjust)(struct gpu *g, unsigned reduction, LLVMValueRef v_slot, lf_partial p); // what a slot holds; or NULL
     LLVMValueRef v_next[LF_MAX_AXES]; // index of the row that comes after this one
     bool resident;                    // the row is held by the block: what a pass computed is at hand in the next
     unsigned pass, n;
@@ -53,9 +57,10 @@ LLVMValueRef lf_gpu_shuffle(lf_kernel *k, const char *mode, LLVMValueRef v, LLVM
 LLVMValueRef lf_gpu_shared_memory(lf_kernel *k, unsigned bytes);
 LLVMValueRef lf_gpu_shared_slot(gpu *g, LLVMValueRef v_slot, unsigned reduction, unsigned offset);
 lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p); // all lanes get the result
-void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);            // the first lane of a warp stores
-void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out);          // after a barrier; v_count NULL: all slots
-void lf_gpu_exchange(gpu *g, lf_partial *p); // over the warps of the block, slots used before
+lf_partial lf_gpu_load_slot(gpu *g, unsigned reduction, LLVMValueRef v_slot);
+void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);   // the first lane of a warp stores
+void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out); // after a barrier; v_count NULL: all slots
+void lf_gpu_exchange(gpu *g, lf_partial *p);                           // over the warps of the block, slots used before
 lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all,
                              unsigned n); // n a power of two; overwrites all
 // gpu_stage.c: columns of RESIDENT rows, copied to shared memory a row ahead. In a class without these do nothing.
@@ -70,7 +75,12 @@ void lf_gpu_stage_forget(gpu *g); // before a pass: it reads its columns again
 bool lf_gpu_pairs_up(const gpu *g, const lf_stmt *reduce);
 void lf_gpu_take_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // of the current copy, into lanes / 2 words
 lf_partial lf_gpu_part_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // overwrites them
+// gpu_online.c: a maximum and what is summed below it
+bool lf_gpu_find_online(gpu *g);                       // sets online
+void lf_gpu_online_pass(gpu *g, lf_partial *result);   // of both; counts as passes 0 and 1
+LLVMValueRef lf_gpu_warp_slot(gpu *g, unsigned round); // where the thread's warp leaves what it has; gpu_rows.c
 // gpu_chunk.c
+void lf_gpu_own_sums(gpu *g, lf_partial *out);         // what the thread's own columns of a chunk come to
 void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first); // RESIDENT: once for all rows
 bool lf_gpu_unrolls(const gpu *g);
 // The columns of a chunk of which v_first is the first: what they add up to in the thread's warp, and the effects of the pass.
@@ -78,6 +88,7 @@ void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out);
 void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
                        lf_partial *out); // context: gpu; the block's result
 // gpu_rows.c
+LLVMValueRef lf_gpu_first_column(gpu *g); // of the round's chunk, by base
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);

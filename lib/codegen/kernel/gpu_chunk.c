@@ -125,6 +125,11 @@ static void store_spans(gpu *g) {
     lf_kernel_use_copy(k, 0);
 }
 
+void lf_gpu_own_sums(gpu *g, lf_partial *out) {
+    if (!g->placed && g->pass == 0) lf_gpu_place_spans(g, lf_gpu_first_column(g));
+    sum_spans(g, out);
+}
+
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_kernel *k = g->k;
     if (!g->placed && (!g->resident || g->pass == 0)) lf_gpu_place_spans(g, v_first);

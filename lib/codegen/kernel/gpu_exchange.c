@@ -86,7 +86,7 @@ static unsigned slot_bytes(const lf_kernel *k) {
 
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out) {
     lf_kernel *k = g->k;
-    g->most = most_reductions(k);
+    g->most = g->is_online ? 2 : most_reductions(k);
     g->slots = slots;
     if (!g->most) return NULL;
     g->slot = slot_bytes(k);
@@ -138,7 +138,7 @@ void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p) {
     lf_if_end(k, &first);
 }
 
-static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
+lf_partial lf_gpu_load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
     lf_kernel *k = g->k;
     lf_partial p = {lf_emit_load(k->e, reduction(g, i)->compute, lf_gpu_shared_slot(g, v_slot, i, 0)), NULL};
     if (lf_has_position(reduction(g, i)))
@@ -152,6 +152,11 @@ lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *al
     return all[0];
 }
 
+static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
+    lf_partial p = lf_gpu_load_slot(g, i, v_slot);
+    return g->adjust ? g->adjust(g, i, v_slot, p) : p;
+}
+
 // Pairwise over the bits of the slot's number, lowest first. A few are folded by every thread for itself; of more, each lane of a warp
 // takes a share.
 void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
@@ -162,6 +167,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
             lf_partial all[FEW_SLOTS];
             for (unsigned w = 0; w < g->slots; w++) all[w] = load_slot(g, i, lf_i64_const(k, w));
             out[i] = lf_gpu_fold_pairs(k, reduction(g, i), all, g->slots);
+            if (!i) g->v_most = out[0].value.re;
         }
         return;
     }
@@ -179,6 +185,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
             all[w] = lf_partial_select(k, reduction(g, i), v_there, load_slot(g, i, v_slot), lf_neutral(k, reduction(g, i)));
         }
         out[i] = lf_gpu_fold_warp(k, reduction(g, i), lf_gpu_fold_pairs(k, reduction(g, i), all, share));
+        if (!i) g->v_most = out[0].value.re;
     }
 }
 

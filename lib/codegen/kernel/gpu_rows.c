@@ -10,29 +10,32 @@ static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP
 
 // ---- passes ----------------------------------------------------------------------------------------------------------------------------
 
-// The first column of a round's chunk. Chunks of a block follow each other, those of a round too.
-static LLVMValueRef first_column(gpu *g, unsigned round) {
+// Chunks of a block follow each other, those of a round too.
+LLVMValueRef lf_gpu_first_column(gpu *g) {
     LLVMBuilderRef b = g->k->e->builder;
+    unsigned round = g->base / g->spans;
     LLVMValueRef v_chunk = LLVMBuildAdd(b, g->v_team, lf_i64_const(g->k, round * (g->chunks / g->rounds)), "chunk");
     return LLVMBuildMul(b, v_chunk, lf_i64_const(g->k, LF_CHUNK), "first");
 }
 
-static void resident_pass(gpu *g, lf_partial *result) {
+LLVMValueRef lf_gpu_warp_slot(gpu *g, unsigned round) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     unsigned warps = g->threads * g->chunks / LF_GPU_WARP; // that the block's chunks take
-    LLVMValueRef v_warp = NULL;
+    if (g->is_online) warps /= g->rounds;
+    LLVMValueRef v_warp = LLVMBuildLShr(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp");
+    if (g->cluster > 1) v_warp = LLVMBuildAdd(b, LLVMBuildMul(b, g->v_rank, lf_i64_const(k, warps), ""), v_warp, "");
+    return LLVMBuildAdd(b, v_warp, lf_i64_const(k, round * warps / g->rounds), "slot");
+}
+
+static void resident_pass(gpu *g, lf_partial *result) {
+    lf_kernel *k = g->k;
     lf_gpu_stage_forget(g);
     lf_gpu_stage_others(g);
     for (unsigned r = 0; r < g->rounds; r++) {
         g->base = r * g->spans;
-        lf_gpu_unrolled_chunk(g, first_column(g, r), result);
-        if (!g->n || is_warp(k)) continue;
-        if (!v_warp) {
-            v_warp = LLVMBuildLShr(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, 5), "warp");
-            if (g->cluster > 1) v_warp = LLVMBuildAdd(b, LLVMBuildMul(b, g->v_rank, lf_i64_const(k, warps), ""), v_warp, "");
-        }
-        lf_gpu_leave(g, LLVMBuildAdd(b, v_warp, lf_i64_const(k, r * warps / g->rounds), "slot"), result);
+        lf_gpu_unrolled_chunk(g, lf_gpu_first_column(g), result);
+        if (g->n && !is_warp(k)) lf_gpu_leave(g, lf_gpu_warp_slot(g, r), result);
     }
     g->base = 0;
     if (!g->n || is_warp(k)) return;
@@ -117,6 +120,13 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         warps = g.resident ? warps * g.chunks * g.cluster : LFUSER_ABI_ROUND_SLOTS;
     }
     if (k->cls.shape == LFUSER_ABI_SPLIT) buffers = 2;
+    g.is_online = g.resident && lf_gpu_find_online(&g);
+    LLVMValueRef v_turn = NULL; // of the buffers: with one meeting a row, rows take them in turn
+    if (g.is_online) {
+        v_turn = lf_alloca(k, k->l_i64, "turn");
+        LLVMBuildStore(b, lf_i64_const(k, 0), v_turn);
+        warps /= g.rounds;
+    }
     if (warp && lf_gpu_unrolls(&g)) {
         g.resident = true;
         pass_of = resident_pass;
@@ -151,7 +161,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     if (g.staged) {
         for (unsigned r = 0; r < g.rounds; r++) {
             g.base = r * g.spans;
-            lf_gpu_place_spans(&g, first_column(&g, r));
+            lf_gpu_place_spans(&g, lf_gpu_first_column(&g));
         }
         g.base = 0;
         g.placed = true;
@@ -178,6 +188,16 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         if (pass == k->loop->passes) break;
         lf_stmt_id ids[LF_GPU_REDUCTIONS];
         lf_partial result[LF_GPU_REDUCTIONS];
+        if (g.is_online && pass == 0) {
+            g.v_buffer = LLVMBuildLoad2(b, k->l_i64, v_turn, "buffer");
+            lf_gpu_online_pass(&g, result);
+            lf_set_reduced(k, g.online[0], 0, result[0]);
+            lf_set_reduced(k, g.online[1], 0, result[1]);
+            LLVMBuildStore(b, LLVMBuildXor(b, g.v_buffer, lf_i64_const(k, 1), ""), v_turn);
+            g.v_buffer = NULL;
+            lf_gpu_stage_commit(&g);
+        }
+        if (g.is_online && pass < 2) continue;
         g.pass = pass;
         g.ids = ids;
         g.n = lf_pass_reductions(k, pass, ids, LF_GPU_REDUCTIONS);
@@ -187,7 +207,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         if (pass == g.last_read) lf_gpu_stage_commit(&g);
     }
     // Slots have been read before the next row's are written: after an even number of meetings the last one has seen to that.
-    if (buffers == 2 && (meetings % 2 || !meetings)) lf_gpu_meet(&g);
+    if (buffers == 2 && !v_turn && (meetings % 2 || !meetings)) lf_gpu_meet(&g);
     lf_for_end(k, &rows, LF_HINT_NONE);
     lf_gpu_stage_wait(&g); // nothing arrives when the block is gone
     return NULL;

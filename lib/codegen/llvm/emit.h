@@ -44,6 +44,8 @@ void lf_emit_elem_lanes(lf_emit *e, const lf_op *op, const lf_register (*args)[L
 // bool).
 lf_register lf_emit_simple(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b);
 lf_register lf_emit_cast(lf_emit *e, lf_dtype from, lf_dtype to, lf_register value);
+// e^a, an f32, in fast mode on a GPU, from a product and the device's 2^x: as good as terms that are weighed against 1 need.
+LLVMValueRef lf_emit_exp_approximately(lf_emit *e, LLVMValueRef a);
 // Two registers of 16 bits as one word.
 LLVMValueRef lf_emit_pack_halves(lf_emit *e, LLVMValueRef v_low, LLVMValueRef v_high);
 // Philox-4x32-10: out_words[4] (i32) for a 64-bit key and counter (i64 low, i64 high).

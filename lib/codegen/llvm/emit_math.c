@@ -151,7 +151,7 @@ static bool is_half_term(const lf_value *value) {
     return cast->code == LF_OP_CAST && lf_is_half(cast->operands[0]->type.dtype);
 }
 
-static LLVMValueRef fast_half_exp(lf_emit *e, LLVMValueRef a) {
+LLVMValueRef lf_emit_exp_approximately(lf_emit *e, LLVMValueRef a) {
     return l_intrinsic1(e, "llvm.nvvm.ex2.approx.ftz", LLVMBuildFMul(e->builder, a, l_number_like(a, 0x1.715476p+0), "t"));
 }
 
@@ -167,7 +167,7 @@ lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
         return l_register(l_math1(e, "exp_low", a));
     if (x->code == LF_OP_EXP && d == LF_F32 && x->values && e->fast && e->target == LF_EMIT_NVPTX &&
         is_half_term(x->values[0]))
-        return l_register(fast_half_exp(e, a));
+        return l_register(lf_emit_exp_approximately(e, a));
     LLVMValueRef r =
         binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
     return l_register(lf_emit_narrow(e, d, r));
