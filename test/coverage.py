@@ -76,6 +76,16 @@ def show_missing(file):
             print(f"{line['line_number']:5} {mark} {text[line['line_number'] - 1]}")
 
 
+def want_of_memory(file):
+    """(place, reached) of each line that returns the status of want of memory: an allocation there has failed in some test."""
+    with open(file["file"], encoding="utf-8") as f:
+        text = f.read().split("\n")
+    for line in file["lines"]:
+        if "return lf_out_of_memory()" in text[line["line_number"] - 1] and not line["gcovr/noncode"]:
+            taken = line["count"] > 0 and all(b["count"] > 0 for b in line["branches"])
+            yield f"{file['file']}:{line['line_number']}", taken
+
+
 def main():
     build, worst, missing, limits = None, 0, [], False
     for arg in sys.argv[1:]:
@@ -91,7 +101,7 @@ def main():
             build = arg
     if not build:
         sys.exit(__doc__)
-    folders, top, files, left_out = {}, {}, [], Counts()
+    folders, top, files, left_out, memory = {}, {}, [], Counts(), []
     for file in measure(build):
         name = file["file"]
         if name in missing:
@@ -101,6 +111,7 @@ def main():
             left_out.add(c)
             continue
         files.append((name, c))
+        memory += want_of_memory(file)
         folders.setdefault(os.path.dirname(name), Counts()).add(c)
         top.setdefault(name.split("/")[0], Counts()).add(c)
     for name in sorted(folders):
@@ -111,8 +122,11 @@ def main():
     print(f"{'left out':24} {left_out}")
     for prefix, why in EXCLUDED.items():
         print(f"    {prefix}: {why}")
+    missed = [place for place, taken in memory if not taken]
+    print(f"\nwant of memory: {len(memory) - len(missed)} of {len(memory)} places that return it were reached")
     if worst:
-        print(f"\nmost uncovered branches:")
+        print("not: " + " ".join(missed))
+        print("\nmost uncovered branches:")
         for name, c in sorted(files, key=lambda f: f[1].branches_hit - f[1].branches)[:worst]:
             print(f"{name:36} {c}")
     if limits:

@@ -381,6 +381,8 @@ C("204", "random values hung on the thread layout", "(%x: f32[?, ?]) { %r = unif
   [T("f32[8,64]", *[uniform(e) for e in range(64)] * 8), T("f32[64]", *[uniform(e) for e in range(64)])])
 C("206", "a 64-bit offset was cut to 32 bits", "(%o: i64) { %r = uniform [4], 0.0, 1.0, 0, %o %q = uniform [4], 0.0, 1.0, 0, 1 return %r, %q }", [S("i64", 2**32 + 1)],
   [T("f32[4]", *[uniform(2**32 + 1 + e) for e in range(4)]), T("f32[4]", *[uniform(1 + e) for e in range(4)])])
+C("206.high", "the same beyond 2^32 counters of four elements", "(%o: i64) { %r = uniform [9], 0.0, 1.0, 0, %o return %r }", [S("i64", 2**36 + 3)],
+  [T("f32[9]", *[uniform(2**36 + 3 + e) for e in range(9)])])
 
 # ---- limits and refusals ---------------------------------------------------------------------------------------------------------------------------
 
