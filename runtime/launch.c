@@ -142,10 +142,13 @@ enum { SPAN = LF_LAUNCH_SPAN, MOST_THREADS = LF_LAUNCH_MOST_THREADS, MOST_ROUND_
 
 // The row held by a block: as many chunks at once as it has, and as few columns a thread as leave enough registers. Buckets of spans
 // and chunks are powers of two, so that few kernels serve all lengths.
-static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes) {
+static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes,
+                            bool contiguous) {
     if (plan->columns > MOST_THREADS * LFUSER_ABI_CHUNK || l->reductions > LFUSER_ABI_UNROLLED_REDUCTIONS) return false;
     uint32_t chunks = lf_power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
     uint32_t spans = chunks > 1 ? 8 : lf_power_above((plan->columns + SPAN - 1) / SPAN, 2);
+    // Rows whose length is no multiple of a vector's have few classes: the longer ones are read anew by each pass, from near caches.
+    if (lanes == 1 && spans > 2 && contiguous && bytes < 16) return false;
     if (lanes == 1 && spans > 2) spans = 8;
     for (uint32_t v = lanes; v >= 1; v /= 2) {
         uint32_t threads = chunks * (SPAN / v), loaded = (bytes + 3) / 4,
@@ -259,9 +262,9 @@ static bool choose_product(const lfuser_abi_launch *l, const int64_t *extents, l
 }
 
 // In registers where that is fast, else in shared memory, of one block or, if it must be, of several; else read again by each pass.
-static void choose_held(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes,
+static void choose_held(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes, bool contiguous,
                         const lf_device_info *info) {
-    bool resident = choose_resident(l, plan, lanes, bytes);
+    bool resident = choose_resident(l, plan, lanes, bytes, contiguous);
     if (resident && !lf_launch_is_heavy(l, &plan->cls)) return;
     if (lf_launch_stage(l, info, lanes, false, plan) || resident) return;
     if (!lf_launch_stage(l, info, lanes, true, plan)) choose_rounds(l, plan, lanes);
@@ -282,7 +285,7 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64
     else if (l->reduces && plan->items < 2 * processors && plan->columns > 2 * LFUSER_ABI_CHUNK)
         plan->cls.shape = LFUSER_ABI_SPLIT;
     else
-        choose_held(l, plan, lanes, bytes, info);
+        choose_held(l, plan, lanes, bytes, contiguous, info);
 }
 
 // ---- tiles -----------------------------------------------------------------------------------------------------------------------

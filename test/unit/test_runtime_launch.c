@@ -281,6 +281,64 @@ START_TEST(what_is_expected_of_row_major_parameters) {
 END_TEST
 
 // The CPU's kernels for short rows are others, and prepare knows them.
+// What a row normalisation's rows of 1 to 10,000 columns are given, dense and one after another, with no cap on how many: at most eight
+// classes, for one that costs little and one that costs much.
+START_TEST(rows_of_every_length_choose_few_classes) {
+    static const struct {
+        uint16_t weight;
+        uint8_t bytes, kept, reductions, loads;
+    } norms[] = {{30, 2, 1, 1, 1}, {30, 4, 1, 1, 1}, {40, 8, 2, 1, 1}, {14, 2, 1, 2, 3},
+                 {14, 4, 1, 2, 3}, {14, 4, 2, 2, 2}, {90, 4, 3, 2, 3}, {60, 2, 4, 3, 4}};
+    enum { H200_THREADS = 2048, H200_REGISTERS = 65536, H200_SHARED = 233472, MANY = 64 };
+    lf_device h200 = gpu;
+    h200.info.threads_a_processor = H200_THREADS;
+    h200.info.registers_a_processor = H200_REGISTERS;
+    h200.info.shared_a_processor = H200_SHARED;
+    for (unsigned i = 0; i < sizeof norms / sizeof *norms; i++) {
+        lfuser_abi_access accesses[MOST];
+        uint64_t slots[ARGS] = {0}, args[ARGS];
+        uint64_t keys[MANY];
+        uint32_t n = 0, loads = norms[i].loads;
+        lfuser_abi_launch l = {.rows = 1,
+                               .cols = 1,
+                               .merge_rows = 1,
+                               .merge_cols = 1,
+                               .weight = norms[i].weight,
+                               .kept = norms[i].kept,
+                               .kept_beside = norms[i].kept,
+                               .reductions = norms[i].reductions,
+                               .n_accesses = loads + 1,
+                               .accesses = accesses,
+                               .extents_word = 3 * (loads + 1),
+                               .n_args = 3 * (loads + 1) + 2};
+        for (uint64_t columns = 1; columns <= 10000; columns++) {
+            for (uint32_t a = 0; a <= loads; a++) { // a matrix, weights a column, the result
+                bool weights = a > 0 && a < loads;
+                accesses[a] = (lfuser_abi_access){.word = 3 * a,
+                                                  .bytes = norms[i].bytes,
+                                                  .store = a == loads,
+                                                  .varies = weights ? 2 : 3,
+                                                  .plain = true,
+                                                  .along = 1};
+                slots[3 * a] = 4096;
+                slots[3 * a + 1] = weights ? 0 : columns;
+                slots[3 * a + 2] = 1;
+            }
+            slots[l.extents_word] = 4096;
+            slots[l.extents_word + 1] = columns;
+            lf_launch_plan p;
+            ck_assert(lf_launch_plan_make(&l, slots, &h200, args, &p));
+            p.cls.full = false; // rows that just fit may have better code than others of their class
+            uint64_t key = lf_class_key(p.cls);
+            uint32_t k = 0;
+            while (k < n && keys[k] != key) k++;
+            if (k == n && n < MANY) keys[n++] = key;
+        }
+        ck_assert_msg(n <= 8, "norm %u: %u classes", i, n);
+    }
+}
+END_TEST
+
 START_TEST(lengths_of_rows_on_the_cpu) {
     static const struct {
         uint64_t columns;
@@ -330,6 +388,7 @@ int main(void) {
     tcase_add_test(t, what_is_expected_of_row_major_parameters);
     suite_add_tcase(s, t);
     t = tcase_create("rows");
+    tcase_add_test(t, rows_of_every_length_choose_few_classes);
     tcase_add_test(t, lengths_of_rows_on_the_cpu);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
