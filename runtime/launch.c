@@ -159,7 +159,7 @@ static bool choose_resident(const lfuser_abi_launch *l, lf_launch_plan *plan, ui
         plan->cls.shape = LFUSER_ABI_RESIDENT;
         plan->cls.spans = (uint8_t)spans;
         plan->cls.chunks = (uint8_t)chunks;
-        plan->cls.full = plan->columns == (uint64_t)chunks * spans * SPAN;
+        plan->cls.full = !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns == (uint64_t)chunks * spans * SPAN;
         return true;
     }
     return false;

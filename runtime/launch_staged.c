@@ -1,4 +1,5 @@
 // Rows that a block, or a cluster of blocks, keeps in shared memory (class RESIDENT, `staged`): see lfuser_abi_class in launch_abi.h.
+#include "base/debug.h"
 #include "runtime/launch.h"
 
 static bool is_staged(const lfuser_abi_launch *l, const lfuser_abi_access *access, uint32_t lanes) {
@@ -23,6 +24,7 @@ static uint32_t exchange_bytes(const lfuser_abi_launch *l, uint32_t warps) {
 
 typedef struct choice {
     uint32_t vector, chunks, cluster, teams, threads, vectors, staged;
+    bool twice;
 } choice;
 
 // How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
@@ -38,6 +40,7 @@ static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice 
     uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
     if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
     c->staged = (info->max_shared - exchange) / (c->threads * c->vector * a_column);
+    c->twice = c->staged >= 2 * c->vectors && !(l->debug & LF_DEBUG_ONE_ROW_STAGED);
     if (c->staged > c->vectors) c->staged = c->vectors;
     return c->staged * 4 >= c->vectors * 3;
 }
@@ -57,7 +60,9 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
     uint64_t most = (uint64_t)LF_LAUNCH_MOST_THREADS * LFUSER_ABI_CHUNK;
     if (!info || l->reduces || lanes < 2 || plan->columns > most || l->reductions > LFUSER_ABI_UNROLLED_REDUCTIONS)
         return false;
-    if (!info->shared_a_processor) return false;
+    if (!info->shared_a_processor ||
+        l->debug & (clusters ? LF_DEBUG_NO_CLUSTERS | LF_DEBUG_NO_STAGED_ROWS : LF_DEBUG_NO_STAGED_ROWS))
+        return false;
     uint32_t chunks = lf_power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
     for (uint32_t cluster = 1; cluster <= (clusters ? info->max_cluster : 1u) && cluster <= chunks; cluster *= 2) {
         choice c = {.chunks = chunks / cluster, .cluster = cluster};
@@ -69,7 +74,8 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
         plan->cls.cluster = (uint8_t)(cluster > 1 ? cluster : 0);
         plan->cls.teams = (uint8_t)(c.teams < c.chunks ? c.teams : 0);
         plan->cls.staged = (uint8_t)c.staged;
-        plan->cls.full = plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
+        plan->cls.twice = c.twice;
+        plan->cls.full = !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
         plan->shared_out = true;
         return true;
     }
@@ -77,7 +83,7 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
 }
 
 bool lf_launch_is_heavy(const lfuser_abi_launch *l, const lfuser_abi_class *resident) {
-    enum { FILLS = 512, WORK_A_BYTE = 3 };
+    enum { FILLS = 512, WORK_A_BYTE = 4 };
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && l->accesses[i].varies & ((1u << l->rows) - 1)) bytes += l->accesses[i].bytes;

@@ -238,7 +238,7 @@ START_TEST(more_than_32_bits) {
 END_TEST
 
 START_TEST(classes_have_different_keys) {
-    uint64_t seen[2048];
+    uint64_t seen[4096];
     uint32_t n = 0;
     for (uint8_t vector = 1; vector <= 16; vector *= 2)
         for (unsigned tiled = 0; tiled < 64; tiled++) {
@@ -247,7 +247,7 @@ START_TEST(classes_have_different_keys) {
             seen[n++] = lf_class_key(c);
             for (uint32_t i = 0; i + 1 < n; i++) ck_assert_uint_ne(seen[i], seen[n - 1]);
         }
-    for (unsigned i = 0; i < 1u << 10; i++) {
+    for (unsigned i = 0; i < 1u << 11; i++) {
         lfuser_abi_class c = {.rows = 1,
                               .cols = 1,
                               .vector = 8,
@@ -257,7 +257,8 @@ START_TEST(classes_have_different_keys) {
                               .cluster = (uint8_t)((i >> 1 & 3) * 4),
                               .teams = (uint8_t)((i >> 3 & 3) * 4),
                               .staged = i >> 5 & 15,
-                              .full = i >> 9 & 1};
+                              .full = i >> 9 & 1,
+                              .twice = i >> 10 & 1};
         seen[n++] = lf_class_key(c);
         for (uint32_t k = 0; k + 1 < n; k++) ck_assert_uint_ne(seen[k], seen[n - 1]);
     }
