@@ -232,6 +232,15 @@ static void choose_scan(const lfuser_abi_launch *l, uint64_t *args, lf_launch_pl
     }
 }
 
+// ---- scatters --------------------------------------------------------------------------------------------------------------------
+
+// A block a row, where rows are long; a thread a row, where these are short, or many and neighbours in memory.
+static void choose_scatter(const lfuser_abi_launch *l, uint64_t *args, lf_launch_plan *plan) {
+    enum { SHORT = 64, MANY = 16384 };
+    if (plan->columns <= SHORT || (plan->items >= MANY && is_outer(l, args, false))) return;
+    plan->cls.shape = LFUSER_ABI_RESIDENT;
+}
+
 // ---- sorts ------------------------------------------------------------------------------------------------------------------------
 
 // Tiles of all passes of merging.
@@ -380,6 +389,8 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         ;
     else if (l->sorts)
         choose_sort(out);
+    else if (l->single)
+        choose_scatter(l, args, out);
     else if (l->scans)
         choose_scan(l, args, out, contiguous, device->info.processors);
     else if (l->cols && !(l->multiplies && choose_product(l, extents, out)))
@@ -501,6 +512,9 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         usual_on_cpu(l, c, out, &n);
     } else if (l->sorts) {
         out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_LOOKBACK};
+    } else if (l->cols && l->single) {
+        out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_RESIDENT};
+        out[n++] = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1};
     } else if (l->cols && !l->single && l->multiplies) {
         for (uint8_t spans = 1; spans <= 8; spans *= 2)
             out[n++] =

@@ -115,7 +115,7 @@ static unsigned most_registers(const lf_kernel *k, unsigned block) {
     enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112 };
     enum { PRODUCT = 128 };
     if (k->cls.shape == LFUSER_ABI_PRODUCT) return PRODUCT;
-    if (k->loop->form == LF_LOOP_SERIAL) return 0;
+    if (k->loop->form != LF_LOOP_PLAIN) return 0;
     if (k->cls.shape == LFUSER_ABI_OUTER) return block == OUTER_BLOCK ? OUTER : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
     if (k->loop->reduces) return REDUCING;
@@ -141,6 +141,8 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
         LF_TRY(lf_gpu_emit_scan(k, out));
     else if (k->loop->form == LF_LOOP_SORT && k->cls.shape == LFUSER_ABI_LOOKBACK)
         LF_TRY(lf_gpu_emit_sort(k, out));
+    else if (k->loop->form == LF_LOOP_SCATTER && k->cls.shape == LFUSER_ABI_RESIDENT)
+        lf_gpu_emit_scatter(k, out);
     else if (k->loop->form != LF_LOOP_PLAIN)
         emit_own_rows(k, out);
     else if (k->cls.shape == LFUSER_ABI_PRODUCT)

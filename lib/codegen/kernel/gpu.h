@@ -98,6 +98,8 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
 // gpu_product.c: class PRODUCT
 lf_status lf_gpu_emit_product(lf_kernel *k, lf_object *out);
+// gpu_scatter.c: form SCATTER, class RESIDENT
+void lf_gpu_emit_scatter(lf_kernel *k, lf_object *out);
 // gpu_sort.c: form SORT, class LOOKBACK
 lf_status lf_gpu_emit_sort(lf_kernel *k, lf_object *out);
 // gpu_scan.c: form SERIAL

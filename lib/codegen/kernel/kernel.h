@@ -160,6 +160,7 @@ lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass);
 void lf_emit_sorted(lf_kernel *k, LLVMValueRef v_position, LLVMValueRef v_rank); // stores the results of a rank
 void lf_emit_sort_row(lf_kernel *k, const lf_team *team, LLVMValueRef v_row);
 void lf_emit_scatter_row(lf_kernel *k);
+void lf_emit_updates(lf_kernel *k, lf_register source); // of all results, at the current column
 
 // cpu.c, gpu.c
 lf_status lf_kernel_emit_cpu(lf_kernel *k);

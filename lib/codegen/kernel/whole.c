@@ -262,6 +262,15 @@ static lf_register update(lf_kernel *k, lf_dtype d, lf_register old, lf_register
     return k->loop->mode == LF_SCATTER_SET ? new : lf_emit_simple(k->e, codes[k->loop->mode], d, old, new);
 }
 
+void lf_emit_updates(lf_kernel *k, lf_register source) {
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        if (s->kind != LF_STMT_STORE) continue;
+        LLVMValueRef v_place = lf_access_address(k, i);
+        lf_emit_store(k->e, s->dtype, update(k, s->dtype, lf_emit_load(k->e, s->dtype, v_place), source), v_place);
+    }
+}
+
 // First the row is copied, then each update is applied in the order of idx.
 void lf_emit_scatter_row(lf_kernel *k) {
     LLVMBuilderRef b = k->e->builder;
@@ -291,12 +300,7 @@ void lf_emit_scatter_row(lf_kernel *k) {
     lf_register source = lf_reg(k, loop->keys[LF_SCATTER_SOURCE], 0);
     lf_kernel_forget_columns(k);
     k->at->v_column[0] = v_index;
-    for (lf_stmt_id i = 0; i < loop->n_stmts; i++) {
-        const lf_stmt *s = &loop->stmts[i];
-        if (s->kind != LF_STMT_STORE) continue;
-        LLVMValueRef v_place = lf_access_address(k, i);
-        lf_emit_store(k->e, s->dtype, update(k, s->dtype, lf_emit_load(k->e, s->dtype, v_place), source), v_place);
-    }
+    lf_emit_updates(k, source);
     lf_if_end(k, &inside);
     lf_for_end(k, &columns, LF_HINT_NONE);
     lf_kernel_forget_columns(k);
