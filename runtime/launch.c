@@ -138,7 +138,15 @@ static bool is_outer(const lfuser_abi_launch *l, uint64_t *args, bool strictly) 
     return true;
 }
 
-enum { SPAN = LF_LAUNCH_SPAN, MOST_THREADS = LF_LAUNCH_MOST_THREADS, MOST_ROUND_REDUCTIONS = 4, ROUND_WARPS = 16 };
+enum {
+    SPAN = LF_LAUNCH_SPAN,
+    MOST_THREADS = LF_LAUNCH_MOST_THREADS,
+    MOST_ROUND_REDUCTIONS = 4,
+    ROUND_WARPS = 16,
+    SPLIT_USUAL = 1 << 26 // columns of a long row, for what is compiled ahead
+};
+
+static uint64_t chunks_of(uint64_t n) { return n / LFUSER_ABI_CHUNK + (n % LFUSER_ABI_CHUNK != 0); }
 
 // The row held by a block: as many chunks at once as it has, and as few columns a thread as leave enough registers. Buckets of spans
 // and chunks are powers of two, so that few kernels serve all lengths.
@@ -177,6 +185,14 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
     return true;
 }
 
+// A chunk's parts, where whole rows would give a processor only a few blocks, which end at different times.
+enum { OUTER_LEAST_COLUMNS = 512, OUTER_BLOCKS = 4 };
+
+static uint32_t outer_parts(const lfuser_abi_launch *l, const lf_launch_plan *plan, uint64_t tiles, uint32_t processors) {
+    bool many = tiles >= (uint64_t)OUTER_BLOCKS * processors || plan->columns < OUTER_LEAST_COLUMNS;
+    return many || l->parts < 2 ? 1 : l->parts;
+}
+
 // Neighbouring rows that a lane takes at most: as many as fill eight bytes.
 static uint32_t outer_lanes(const lfuser_abi_launch *l) {
     uint32_t most = 1, axis = l->rows - 1u;
@@ -186,18 +202,21 @@ static uint32_t outer_lanes(const lfuser_abi_launch *l) {
     return at_most(most >= 8 ? 1 : 8 / most, l);
 }
 
-// A lane takes as many neighbouring rows as fill eight bytes.
 static void choose_outer(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
                          uint32_t processors) {
-    uint32_t axis = l->rows - 1u;
-    // Wider vectors, if enough blocks of 32 lanes are left for the device.
-    uint32_t lanes = outer_lanes(l);
-    while (lanes > 1 && plan->items / (32 * lanes) < processors + processors / 2) lanes /= 2;
+    uint32_t axis = l->rows - 1u, lanes = outer_lanes(l);
+    if (l->reductions * lanes > 32 || !is_outer(l, args, true) || !is_aligned(l, args, extents, axis, lanes, 0)) lanes = 1;
+    // Wider vectors, if enough blocks are left for the device.
+    uint64_t parts = outer_parts(l, plan, plan->items / (32 * lanes), processors);
+    if (parts > 1) parts *= chunks_of(plan->columns);
+    while (lanes > 1 && plan->items / (32 * lanes) * parts < processors + processors / 2) lanes /= 2;
     plan->cls.shape = LFUSER_ABI_OUTER;
-    plan->cls.vector = (uint8_t)(lanes > 1 && l->reductions * lanes <= 32 && is_outer(l, args, true) &&
-                                         is_aligned(l, args, extents, axis, lanes, 0)
-                                     ? lanes
-                                     : 1);
+    plan->cls.vector = (uint8_t)lanes;
+    uint64_t tiles = plan->items / (32 * lanes) + (plan->items % (32 * lanes) != 0);
+    parts = outer_parts(l, plan, tiles, processors);
+    if (parts == 1) return;
+    plan->cls.chunks = (uint8_t)parts;
+    plan->cells = tiles * chunks_of(plan->columns) * parts;
 }
 
 // ---- scans -----------------------------------------------------------------------------------------------------------------------
@@ -297,6 +316,31 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64
         choose_held(l, plan, lanes, bytes, contiguous, info);
 }
 
+// ---- two kernels -----------------------------------------------------------------------------------------------------------------
+
+// Results of chunks are taken as elements are, four at a time; several chunks of them at once where there are more than one, and few
+// enough for the warps' slots.
+enum { COMBINE_VECTOR = 4, COMBINE_CHUNKS = 4, COMBINE_WARPS = SPAN / COMBINE_VECTOR / 32 };
+
+static lfuser_abi_class combining(const lfuser_abi_class *first, uint64_t columns) {
+    lfuser_abi_class c = {.rows = first->rows, .cols = first->cols, .wide = first->wide, .shape = LFUSER_ABI_COMBINE};
+    if (first->shape == LFUSER_ABI_OUTER) {
+        c.vector = c.chunks = 1;
+        c.spans = first->chunks;
+        return c;
+    }
+    uint64_t results = chunks_of(chunks_of(columns));
+    c.vector = COMBINE_VECTOR;
+    c.chunks = results > 1 && results <= LFUSER_ABI_ROUND_SLOTS / COMBINE_WARPS ? COMBINE_CHUNKS : 1;
+    return c;
+}
+
+static void add_second(lf_launch_plan *plan) {
+    if (plan->cls.shape == LFUSER_ABI_SPLIT) plan->cells = plan->items * chunks_of(plan->columns);
+    plan->combined = plan->cls.shape == LFUSER_ABI_SPLIT || (plan->cls.shape == LFUSER_ABI_OUTER && plan->cls.chunks > 1);
+    if (plan->combined) plan->combine = combining(&plan->cls, plan->columns);
+}
+
 // ---- tiles -----------------------------------------------------------------------------------------------------------------------
 
 enum { MOST_SHARED = 48 * 1024 };
@@ -310,7 +354,7 @@ static bool is_turned(const lfuser_abi_launch *l, uint64_t *args, uint32_t acces
 
 // The axis, long enough for tiles, along which most bytes of an iteration are turned; the innermost one: none.
 static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents) {
-    uint32_t innermost = l->rows - 1u, best = innermost, most = 0, least = lfuser_abi_tile_outer(1) / 2;
+    uint32_t innermost = l->rows - 1u, best = innermost, most = 0, least = lfuser_abi_tile_outer(1, 0) / 2;
     for (uint32_t outer = is_indexed(l) ? innermost - 1 : 0; outer < innermost; outer++) {
         uint32_t bytes = 0;
         for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && extents[outer] >= least; i++)
@@ -320,16 +364,20 @@ static uint32_t turned_axis(const lfuser_abi_launch *l, uint64_t *args, const in
     return best;
 }
 
-// At least half of a tile has work, and the tiles of turned accesses (as many as there is room for) fit a block's shared memory.
-static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes,
+static bool can_be_tall(uint32_t lanes) { return lfuser_abi_tile_outer(lanes, 1) > lfuser_abi_tile_outer(lanes, 0); }
+
+// At least half of a tile has work (along the outer axis all of a tall one), and the tiles of turned accesses (as many as there is room for) fit a block's shared memory.
+static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint32_t lanes, uint32_t tall,
                        lf_launch_plan *plan) {
-    uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes), inner = lfuser_abi_tile_inner(lanes),
+    uint32_t innermost = l->rows - 1u, outer = lfuser_abi_tile_outer(lanes, tall), inner = lfuser_abi_tile_inner(lanes),
              room = MOST_SHARED, tiled = 0;
-    if (extents[innermost - 1] < outer / 2 || extents[innermost] < inner / 2) return false;
+    if (extents[innermost - 1] < (tall ? outer : outer / 2) || extents[innermost] < inner / 2) return false;
     if (l->weight * outer * inner / LFUSER_ABI_TILE_THREADS > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES; i++) {
         uint32_t bytes = outer * inner * l->accesses[i].bytes;
-        if (!is_turned(l, args, i, innermost - 1) || bytes > room) continue;
+        if (!is_turned(l, args, i, innermost - 1)) continue;
+        if (bytes > room && tall) return false;
+        if (bytes > room) continue;
         tiled |= 1u << i;
         room -= bytes;
     }
@@ -337,6 +385,7 @@ static bool fits_tiles(const lfuser_abi_launch *l, uint64_t *args, const int64_t
         return false;
     plan->cls.shape = LFUSER_ABI_TILE;
     plan->cls.vector = (uint8_t)lanes;
+    plan->cls.spans = (uint8_t)tall;
     plan->cls.tiled = (uint8_t)tiled;
     plan->cells = plan->items / (uint64_t)(extents[innermost - 1] * extents[innermost]);
     plan->cells *=
@@ -351,7 +400,9 @@ static void choose_tiles(const lfuser_abi_launch *l, uint64_t *args, int64_t *ex
     uint32_t outer = turned_axis(l, args, extents);
     if (outer == l->rows - 1u) return;
     if (outer != l->rows - 2u) swap_axes(l, args, extents, outer, l->rows - 2u);
-    if (lanes == 1 || !fits_tiles(l, args, extents, lanes, plan)) fits_tiles(l, args, extents, 1, plan);
+    if (can_be_tall(lanes) && fits_tiles(l, args, extents, lanes, 1, plan)) return;
+    if (lanes > 1 && fits_tiles(l, args, extents, lanes, 0, plan)) return;
+    fits_tiles(l, args, extents, 1, 0, plan);
 }
 
 // On the CPU a kernel for short rows has a fraction of the code.
@@ -395,13 +446,9 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         choose_scan(l, args, out, contiguous, device->info.processors);
     else if (l->cols && !(l->multiplies && choose_product(l, extents, out)))
         choose_shape(l, args, extents, out, contiguous, &device->info);
-    if (out->cls.shape == LFUSER_ABI_SPLIT) {
-        out->cells = rows * ((columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK);
-        out->zero_bytes = rows * 8;
-        out->shared_out = true;
-    }
     // Few classes: odd cases share the general code.
     if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
+    if (l->reduces) add_second(out);
     return true;
 }
 
@@ -428,25 +475,32 @@ lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_t
 }
 
 // A guess: tensors are row-major, the first result is walked in its order, and axes merge to two where there are no more.
-static bool usual_tiles(const lfuser_abi_launch *l, lfuser_abi_class *out) {
+static bool usual_tiles(const lfuser_abi_launch *l, uint32_t tall, lfuser_abi_class *out) {
     if (l->debug & LF_DEBUG_NO_TILES) return false;
     uint32_t lanes = lf_launch_lanes(l), along = LFUSER_ABI_NO_AXIS, room = MOST_SHARED, tiled = 0, first = 0;
     while (first < l->n_accesses && !l->accesses[first].store) first++;
     if (first < l->n_accesses && l->accesses[first].along + 1u != l->rows) return false;
     for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && !l->single && !l->cols; i++) {
         const lfuser_abi_access *access = &l->accesses[i];
-        uint32_t bytes = lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) * access->bytes;
+        uint32_t bytes = lfuser_abi_tile_outer(lanes, tall) * lfuser_abi_tile_inner(lanes) * access->bytes;
         bool turned = access->plain && access->along + 1u < l->rows && access->varies >> (l->rows - 1) & 1;
         if (!turned || (along != LFUSER_ABI_NO_AXIS && access->along != along) ||
-            (is_indexed(l) && access->along + 2u != l->rows) || bytes > room)
+            (is_indexed(l) && access->along + 2u != l->rows))
             continue;
+        if (bytes > room && tall) return false;
+        if (bytes > room) continue;
         along = access->along;
         tiled |= 1u << i;
         room -= bytes;
     }
-    *out = (lfuser_abi_class){.rows = l->rows, .vector = (uint8_t)lanes, .shape = LFUSER_ABI_TILE, .tiled = (uint8_t)tiled};
-    return tiled && l->weight * lfuser_abi_tile_outer(lanes) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <=
-                        LFUSER_ABI_UNROLLED_WEIGHT;
+    *out = (lfuser_abi_class){.rows = l->rows,
+                              .vector = (uint8_t)lanes,
+                              .shape = LFUSER_ABI_TILE,
+                              .spans = (uint8_t)tall,
+                              .tiled = (uint8_t)tiled};
+    return tiled &&
+           l->weight * lfuser_abi_tile_outer(lanes, tall) * lfuser_abi_tile_inner(lanes) / LFUSER_ABI_TILE_THREADS <=
+               LFUSER_ABI_UNROLLED_WEIGHT;
 }
 
 // What is read along the innermost axis lies side by side, if tensors are row-major.
@@ -499,6 +553,7 @@ static void usual_rows(const lfuser_abi_launch *l, lfuser_abi_class c, lfuser_ab
     }
     c.shape = LFUSER_ABI_SPLIT;
     if (l->reduces) add_class(out, n, c);
+    if (l->reduces) add_class(out, n, combining(&c, SPLIT_USUAL));
     // Short rows, or few columns, of another number than vectors have.
     c = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_WARP};
     add_class(out, n, c);
@@ -533,7 +588,8 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         if (l->rows) add_class(out, &n, c);
     } else if (!l->cols || l->single) {
         c.vector = (uint8_t)lf_launch_lanes(l);
-        if (!usual_tiles(l, &out[n])) out[n] = c;
+        uint32_t tall = can_be_tall(lf_launch_lanes(l));
+        if (!(tall && usual_tiles(l, 1, &out[n])) && !usual_tiles(l, 0, &out[n])) out[n] = c;
         n++;
     } else {
         usual_rows(l, c, out, &n);

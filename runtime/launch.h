@@ -9,11 +9,15 @@ enum { LF_MAX_CLASSES = 8 }; // that one kernel can be asked for
 
 typedef struct lf_launch_plan {
     lfuser_abi_class cls;
-    uint64_t items;      // rows (pointwise: elements)
-    uint64_t columns;    // a row; 1 for pointwise
-    uint64_t cells;      // SPLIT: rows times chunks; TILE: tiles; OUTER of a scan, LOOKBACK: tiles of all rows; else 0
+    uint64_t items;   // rows (pointwise: elements)
+    uint64_t columns; // a row; 1 for pointwise
+    uint64_t
+        cells; // SPLIT: rows times chunks; OUTER in parts: tiles times chunks times parts; TILE: tiles; OUTER of a scan,
+               // LOOKBACK: tiles of all rows; else 0
     uint64_t zero_bytes; // of scratch memory, before the launch
     bool shared_out;     // a block takes many cells or rows: as many blocks as are resident at once are enough
+    bool combined;       // a second kernel follows, of class `combine` and with an item a row
+    lfuser_abi_class combine;
 } lf_launch_plan;
 
 // Reads the launch's argument block in `slots`, writes the block to launch with to `args` (n_args words). False: there is nothing

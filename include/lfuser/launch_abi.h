@@ -91,7 +91,8 @@ typedef struct lfuser_abi_launch {
     uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
     uint8_t kept_beside;   // the same where each pass can read again what it loads
     uint8_t reductions;    // most in one pass
-    uint32_t scratch_word; // word with the address of scratch memory for SPLIT, OUTER of scans and LOOKBACK, or NONE
+    uint8_t parts;         // most parts of a chunk for whose results scratch memory has room; 0: there is none
+    uint32_t scratch_word; // word with the address of scratch memory for SPLIT, OUTER and LOOKBACK, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     uint32_t debug; // what not to choose (lfuser_compile_options.debug); normally 0
@@ -101,17 +102,22 @@ typedef struct lfuser_abi_launch {
 
 // How a GPU shares rows (TILE: elements) out among threads. A chunk is 8192 columns, shared by 1024 / vector threads.
 typedef enum lfuser_abi_shape {
-    LFUSER_ABI_BLOCK = 0,    // a block a row, chunk after chunk; a row of any length
-    LFUSER_ABI_WARP = 1,     // a warp a row: at most 32 * vector columns
-    LFUSER_ABI_SPLIT = 2,    // a block a chunk; the last one of a row combines them. Few, long rows
-    LFUSER_ABI_OUTER = 3,    // a lane a row, warps share its columns: rows are neighbours in memory, columns are not
+    LFUSER_ABI_BLOCK = 0, // a block a row, chunk after chunk; a row of any length
+    LFUSER_ABI_WARP = 1,  // a warp a row: at most 32 * vector columns
+    LFUSER_ABI_SPLIT = 2, // blocks of a chunk or two, whose results a second kernel combines (COMBINE). Few, long rows
+    LFUSER_ABI_OUTER =
+        3, // a lane a row, warps share its columns: rows are neighbours in memory, columns are not. With `chunks`
+           // above 1 a block takes one of so many parts of a chunk, and COMBINE follows
     LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
     LFUSER_ABI_LOOKBACK = 9, // scans, sorts: blocks share rows, and a tile's block looks for what tiles before it come to
     LFUSER_ABI_PRODUCT = 10, // matrix products: a block a tile of the two innermost row axes
     LFUSER_ABI_TILE =
-        6 // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
-          // one of these, not along the innermost one, go through shared memory
+        6, // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
+           // one of these, not along the innermost one, go through shared memory
+    LFUSER_ABI_COMBINE =
+        7 // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once) or OUTER (spans > 0: its parts
+          // of a chunk; a thread a row) left in scratch memory is reduced, and what follows from it stored
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 // A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
@@ -126,9 +132,11 @@ typedef struct lfuser_abi_class {
     uint8_t wide;       // 64-bit index arithmetic
     uint8_t shape;      // GPU rows: lfuser_abi_shape
     uint8_t
-        spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side
+        spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side;
+               // TILE: 1: a tall one; COMBINE: see there
     uint8_t
-        chunks; // RESIDENT, ROUNDS: chunks at once. CPU rows: chunks, spans: 1: at most one (much less code), 0: any number
+        chunks; // RESIDENT, ROUNDS: chunks at once; OUTER, COMBINE: see there. CPU rows: chunks, spans: 1: at most one (much less
+                // code), 0: any number
     uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
     uint8_t
         cluster; // RESIDENT: blocks that share a row, a thread block cluster (a power of two), each with `chunks` chunks; 0: one
@@ -141,14 +149,18 @@ typedef struct lfuser_abi_class {
 } lfuser_abi_class;
 enum { LFUSER_ABI_STAGED_VECTORS = 16 }; // most that a thread has of a load
 
-// Extents of a tile along the outer and the innermost axis, by `vector`: segments of 128 bytes or so on both sides, two vectors or four
-// elements a thread.
+// Extents of a tile along the outer and the innermost axis, by `vector` and `spans` (1: a tall one): segments of 128 bytes or so on both
+// sides, and two vectors or four elements a thread, in tall tiles four vectors (measured: 2 % faster, where there is enough to fill them).
 enum { LFUSER_ABI_TILED_ACCESSES = 8, LFUSER_ABI_TILE_THREADS = 256 };
-static inline uint32_t lfuser_abi_tile_outer(uint32_t vector) { return vector >= 16 ? 128u : vector >= 8 ? 64u : 32u; }
+static inline uint32_t lfuser_abi_tile_outer(uint32_t vector, uint32_t tall) {
+    return (vector >= 16 ? 128u : vector >= 8 ? 64u : 32u) << (tall && (vector == 4 || vector == 8));
+}
 static inline uint32_t lfuser_abi_tile_inner(uint32_t vector) { return vector >= 4 ? 64u : 32u; }
 
-// Scratch memory of a SPLIT launch: a counter a row (8 bytes, zeroed before the launch, rounded up to 256 bytes in all), then for
-// each reduction 32 bytes a row and chunk.
+// Scratch memory for partial results: for each reduction PARTIAL_BYTES a row and chunk. The first half of them holds values, the second
+// positions; without positions values may take both.
+//   SPLIT  a value a row and chunk, a row's side by side and padded to 16 bytes (at least 3 chunks)
+//   OUTER  a value a chunk, part and row, those of neighbouring rows side by side
 enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 
 // Scans. A row is cut into tiles of so many columns a thread or warp times the threads that share it: SCAN_THREADS a block (BLOCK, LOOKBACK),

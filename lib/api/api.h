@@ -82,6 +82,7 @@ typedef struct lf_kernel_slot {
 // What one run writes to: reused, never shared by two runs at once.
 typedef struct lf_planned {
     lf_variant *variant; // NULL: this launch is left out
+    lf_variant *combine; // of a second kernel that follows, or NULL
     lf_launch_plan plan;
 } lf_planned;
 typedef struct lf_frame {
@@ -89,7 +90,7 @@ typedef struct lf_frame {
     uint64_t *args;      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
     lf_planned *planned; // abi.n_launches
     lf_mailbox *boxes;   // abi.n_fetches
-    lf_launch *launches; // abi.n_launches: of a stage that is replayed
+    lf_launch *launches; // twice abi.n_launches: of a stage that is replayed
 } lf_frame;
 
 // What the device keeps of an executable's launches for one stream.

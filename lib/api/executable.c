@@ -20,7 +20,7 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
     size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox),
-           launches = e->replay_from ? abi->n_launches * sizeof(lf_launch) : 0;
+           launches = e->replay_from ? 2 * abi->n_launches * sizeof(lf_launch) : 0;
     lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + boxes + launches);
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);

@@ -114,7 +114,7 @@ static void put_class(lf_text *t, lfuser_abi_class c) {
                                        [LFUSER_ABI_PRODUCT] = "tiles of a matrix product"};
     if (c.shape < sizeof rows / sizeof *rows && rows[c.shape]) lf_text_put(t, ", %s", rows[c.shape]);
     if (c.shape == LFUSER_ABI_TILE)
-        lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector), lfuser_abi_tile_inner(c.vector));
+        lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector, c.spans), lfuser_abi_tile_inner(c.vector));
     unsigned n = 0;
     for (unsigned a = 0; a < LFUSER_ABI_TILED_ACCESSES; a++)
         if (c.tiled >> a & 1) lf_text_put(t, "%s%u", n++ ? ", " : " for accesses ", a);

@@ -81,8 +81,9 @@ static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, si
             const lfuser_abi_launch *l = &r.abi->launches[i];
             lf_launch_plan p;
             if (l->guard != LFUSER_ABI_NONE && !slots[l->guard]) continue;
-            if (lf_launch_plan_make(l, slots, r.device, &r.frame->args[l->args_slot], &p))
-                s = lf_wanted_add(e, list, i, p.cls);
+            if (!lf_launch_plan_make(l, slots, r.device, &r.frame->args[l->args_slot], &p)) continue;
+            s = lf_wanted_add(e, list, i, p.cls);
+            if (!s && p.combined) s = lf_wanted_add(e, list, i, p.combine);
         }
     }
     if (!s && r.abi->n_stages > 1) s = add_later_stages(e, list);

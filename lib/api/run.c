@@ -39,20 +39,21 @@ static lf_status failed_check(const lf_run *r, int64_t number) {
 
 enum { FEW_ELEMENTS = 16384 }; // that a CPU thread takes at once
 
-static lf_launch to_launch(const lf_run *r, uint32_t i) {
+static lf_launch to_launch(const lf_run *r, uint32_t i, const lf_variant *variant) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
-    const lf_planned *planned = &r->frame->planned[i];
-    const lf_object *object = &planned->variant->code->object;
-    uint64_t items = planned->plan.cells ? planned->plan.cells : planned->plan.items, columns = planned->plan.columns;
+    const lf_launch_plan *plan = &r->frame->planned[i].plan;
+    const lf_object *object = &variant->code->object;
+    bool main = variant == r->frame->planned[i].variant;
+    uint64_t items = main && plan->cells ? plan->cells : plan->items, columns = plan->columns;
     uint64_t a_block = object->rows_a_block ? object->rows_a_block : 1, grid = items / a_block + (items % a_block != 0);
     uint64_t cluster = object->cluster ? object->cluster : 1;
     grid = (grid < INT32_MAX / cluster ? grid : INT32_MAX / cluster) * cluster;
-    if (planned->plan.shared_out) { // no more blocks than are resident at once
-        uint64_t most = lf_resident_blocks(&r->device->info, &planned->variant->kernel->resources, object->block,
+    if (main && plan->shared_out) { // no more blocks than are resident at once
+        uint64_t most = lf_resident_blocks(&r->device->info, &variant->kernel->resources, object->block,
                                            object->staged_bytes, object->cluster);
         if (most && grid > most) grid = most;
     }
-    lf_launch launch = {.kernel = planned->variant->kernel,
+    lf_launch launch = {.kernel = variant->kernel,
                         .args = &r->frame->args[l->args_slot],
                         .n_args = l->n_args,
                         .args_in_memory = l->n_args * 8u > 4000,
@@ -61,11 +62,20 @@ static lf_launch to_launch(const lf_run *r, uint32_t i) {
                         .grid = (uint32_t)grid,
                         .block = object->block,
                         .shared = object->staged_bytes};
-    if (planned->plan.zero_bytes && planned->variant->cls.shape == planned->plan.cls.shape) { // flags, counters
+    if (main && plan->zero_bytes && variant->cls.shape == plan->cls.shape) { // flags, counters
         launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
-        launch.zero_bytes = planned->plan.zero_bytes;
+        launch.zero_bytes = plan->zero_bytes;
     }
     return launch;
+}
+
+// What a planned launch launches, in order: one kernel or two.
+static uint32_t launches_of(const lf_run *r, uint32_t i, lf_launch out[2]) {
+    const lf_planned *planned = &r->frame->planned[i];
+    uint32_t n = 0;
+    if (planned->variant) out[n++] = to_launch(r, i, planned->variant);
+    if (planned->combine) out[n++] = to_launch(r, i, planned->combine);
+    return n;
 }
 
 // The whole stage at once, where the device can and the caller wants that.
@@ -73,7 +83,7 @@ static lf_status replay_stage(lf_run *r, const lfuser_abi_stage *stage, bool *ou
     uint32_t n = 0;
     *out_done = false;
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++)
-        if (r->frame->planned[i].variant) r->frame->launches[n++] = to_launch(r, i);
+        n += launches_of(r, i, &r->frame->launches[n]);
     if (n < r->e->replay_from) return NULL;
     lf_replays *replays = lf_executable_take_replays(r->e, r->stream);
     if (!replays) return NULL;
@@ -89,12 +99,14 @@ static lf_status launch_stage(lf_run *r, const lfuser_abi_stage *stage) {
     bool done = false;
     if (r->e->replay_from && !r->capturing) LF_TRY(replay_stage(r, stage, &done));
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches && !done; i++) {
-        if (!r->frame->planned[i].variant) continue;
-        lf_launch launch = to_launch(r, i);
-        r->launched = true;
-        if (launch.zero_bytes) LF_TRY(ops->memory_fill(r->stream->stream, launch.zero, 0, launch.zero_bytes));
-        lf_status s = ops->launch(r->stream->stream, &launch);
-        if (s) return lf_status_note(s, "while launching %s", r->abi->launches[i].name);
+        lf_launch launches[2];
+        for (uint32_t k = 0, n = launches_of(r, i, launches); k < n; k++) {
+            r->launched = true;
+            if (launches[k].zero_bytes)
+                LF_TRY(ops->memory_fill(r->stream->stream, launches[k].zero, 0, launches[k].zero_bytes));
+            lf_status s = ops->launch(r->stream->stream, &launches[k]);
+            if (s) return lf_status_note(s, "while launching %s", r->abi->launches[i].name);
+        }
     }
     return NULL;
 }
@@ -105,12 +117,17 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++) {
         const lfuser_abi_launch *l = &r->abi->launches[i];
         lf_planned *planned = &r->frame->planned[i];
-        planned->variant = NULL;
+        planned->variant = planned->combine = NULL;
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
-        if (planned->variant->cls.shape != planned->plan.cls.shape) // the general class, in its stead
-            planned->plan.cells = 0, planned->plan.shared_out = false;
+        bool as_planned = planned->variant->cls.shape == planned->plan.cls.shape;
+        if (as_planned && planned->plan.combined) {
+            LF_TRY(lf_executable_variant(e, i, planned->plan.combine, r->stream, &planned->combine));
+            as_planned = planned->combine->cls.shape == planned->plan.combine.shape;
+            if (!as_planned) planned->variant = planned->combine, planned->combine = NULL;
+        }
+        if (!as_planned) planned->plan.cells = 0, planned->plan.shared_out = false; // the general class, in its stead
     }
     return NULL;
 }

@@ -16,7 +16,8 @@
 
 enum {
     LF_MAX_AXES = 2 * LF_MAX_RANK,
-    LF_MAX_SPLIT = 6 // reductions of a kernel that may be split: their exchange must fit 48 KiB of shared memory
+    LF_MAX_SPLIT = 6, // reductions of a kernel that may be split: their exchange must fit 48 KiB of shared memory
+    LF_MOST_PARTS = 8 // of a chunk, a block each, where rows are neighbours
 };
 typedef uint32_t lf_stmt_id; // index into lf_loop.stmts
 #define LF_NO_STMT UINT32_MAX
@@ -122,6 +123,13 @@ typedef struct lf_loop {
     uint32_t scratch_word;   // for launches that share rows (launch_abi.h), or LFUSER_ABI_NONE
     const char *schedule;    // "pointwise", "rows"
 } lf_loop;
+
+// A reduction whose partial results carry a position. Complex products carry one too, to tell whether there is anything yet: 1 + 0i is not
+// neutral beside infinities and zeros' signs.
+static inline bool lf_stmt_has_position(const lf_stmt *reduce) {
+    return reduce->code == LF_OP_ARGMIN || reduce->code == LF_OP_ARGMAX ||
+           (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute));
+}
 
 // Loop IR as text, into the arena.
 const char *lf_loop_text(lf_arena *arena, const lf_loop *loop);

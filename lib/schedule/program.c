@@ -262,7 +262,7 @@ static lf_value *product(lf_graph *g, lf_value *const *extents, unsigned n) {
     return v;
 }
 
-// Scratch memory of a SPLIT launch (launch_abi.h), for the devices and shapes that use it: a two-thousandth of what is reduced.
+// Scratch memory for partial results (launch_abi.h), for the devices and shapes that use it: a two-thousandth of what is reduced.
 static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **out_address) {
     lf_graph *g = pl->g;
     unsigned reductions = 0;
@@ -272,7 +272,7 @@ static lf_status split_scratch(lf_planner *pl, const lf_loop *loop, lf_value **o
     lf_value *chunks = lf_scalar_op(g, LF_OP_CEILDIV, LF_I64, capped, lf_const_int(g, LFUSER_ABI_CHUNK), NULL);
     lf_value *cells =
         lf_extent_mul(g, lf_extent_mul(g, rows, chunks), lf_const_int(g, (int64_t)LFUSER_ABI_PARTIAL_BYTES * reductions));
-    lf_value *bytes = add_bytes(g, round_up(g, lf_extent_mul(g, rows, lf_const_int(g, 8))), round_up(g, cells));
+    lf_value *bytes = round_up(g, cells);
     *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     pl->workspace = add_bytes(g, pl->workspace, bytes);
     return g->arena.failed ? lf_out_of_memory() : NULL;
@@ -310,6 +310,19 @@ static lf_status sort_scratch(lf_planner *pl, const lf_loop *loop, lf_value **ou
     *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
     pl->workspace = add_bytes(g, pl->workspace, round_up(g, add_bytes(g, counters, lf_const_int(g, LFUSER_ABI_SCAN_HEAD))));
     return g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
+// Parts of a chunk that scratch memory has room for: PARTIAL_BYTES for values, or half of them where positions need the rest.
+static uint8_t parts_of(const lf_loop *loop) {
+    unsigned parts = LF_MOST_PARTS;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) {
+        const lf_stmt *s = &loop->stmts[i];
+        if (s->kind != LF_STMT_REDUCE) continue;
+        unsigned bytes = lf_dtype_bytes(s->compute), room = LFUSER_ABI_PARTIAL_BYTES;
+        if (lf_stmt_has_position(s)) room /= 2, bytes = bytes > 8 ? bytes : 8;
+        while (parts * bytes > room) parts /= 2;
+    }
+    return (uint8_t)parts;
 }
 
 // No guard and no explicit index.
@@ -397,6 +410,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     launch.reduces = loop->reduces;
     if (loop->scratch_word != LFUSER_ABI_NONE) {
         lf_value *address;
+        launch.parts = launch.reduces ? parts_of(loop) : 0;
         LF_TRY((launch.scans ? scan_scratch : launch.sorts ? sort_scratch : split_scratch)(pl, loop, &address));
         LF_TRY(add_store(pl, address, launch.args_slot + loop->scratch_word, LF_PHASE_BIND));
     }

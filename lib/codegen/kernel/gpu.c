@@ -110,13 +110,15 @@ static void emit_own_rows(lf_kernel *k, lf_object *out) {
 }
 
 // Registers a thread may have, where the assembler's own choice was measured to be worse; 0: it is not. Rows that fill many registers
-// must leave room for four warps a scheduler; reductions need enough to have all their loads under way.
+// must leave room for four warps a scheduler; reductions need enough to have all their loads under way, and left alone the assembler
+// would rather have more blocks.
 static unsigned most_registers(const lf_kernel *k, unsigned block) {
-    enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112 };
+    enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112, PART = 80, COMBINE = 64 };
     enum { PRODUCT = 128 };
     if (k->cls.shape == LFUSER_ABI_PRODUCT) return PRODUCT;
     if (k->loop->form != LF_LOOP_PLAIN) return 0;
-    if (k->cls.shape == LFUSER_ABI_OUTER) return block == OUTER_BLOCK ? OUTER : 0;
+    if (k->cls.shape == LFUSER_ABI_OUTER) return block != OUTER_BLOCK ? 0 : k->cls.chunks > 1 ? PART : OUTER;
+    if (k->cls.shape == LFUSER_ABI_COMBINE) return k->cls.chunks > 1 ? COMBINE : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
     if (k->loop->reduces) return REDUCING;
     return block <= HELD_BLOCK && k->loop->kept * k->cls.spans * k->lanes >= FULL ? HELD : 0;

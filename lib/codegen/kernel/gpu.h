@@ -42,6 +42,9 @@ typedef struct gpu {
     LLVMValueRef v_shared;
     unsigned slots, most, buffer, slot; // slot: bytes of one
     LLVMValueRef v_buffer;              // not NULL: which buffer, decided at run time
+    unsigned folded;                    // slots that are folded into one result; 0: all
+    bool once;                          // nothing was exchanged before
+    LLVMValueRef v_home;                // not NULL: the first of the thread's slots
     lf_partials *from;                  // not NULL: what is reduced are partial results in memory, not columns
 } gpu;
 
@@ -94,6 +97,7 @@ void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
 // gpu_rows.c
 LLVMValueRef lf_gpu_first_column(gpu *g); // of the round's chunk, by base
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
+void lf_gpu_rounds_pass(gpu *g, lf_partial *result); // `chunks` chunks at once, until all are reduced; for all threads
 // gpu_tile.c: pointwise, class TILE
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
 // gpu_product.c: class PRODUCT
@@ -104,7 +108,15 @@ void lf_gpu_emit_scatter(lf_kernel *k, lf_object *out);
 lf_status lf_gpu_emit_sort(lf_kernel *k, lf_object *out);
 // gpu_scan.c: form SERIAL
 lf_status lf_gpu_emit_scan(lf_kernel *k, lf_object *out);
-// gpu_reduce.c: pure reductions (abi launch `reduces`)
-lf_status lf_gpu_emit_split(gpu *g, lf_object *out);
+// gpu_split.c, gpu_reduce.c: pure reductions (abi launch `reduces`)
+lf_status lf_gpu_emit_split(lf_kernel *k, lf_object *out);
+lf_status lf_gpu_emit_combine(lf_kernel *k, lf_object *out);
+LLVMValueRef lf_gpu_chunks_of(lf_kernel *k, LLVMValueRef v_columns);
+LLVMValueRef lf_gpu_divide(lf_kernel *k, LLVMValueRef v, LLVMValueRef v_by, LLVMValueRef *out_rest);
+// Bytes of partial results that SPLIT's second kernel loads at once.
+unsigned lf_gpu_vector_bytes(const lf_kernel *k, const lf_stmt *reduce);
+// Where OUTER leaves reduction i's result for a part of a chunk and a row, and those of the rows after it.
+lf_partials lf_gpu_part_of(gpu *g, unsigned i, LLVMValueRef v_chunk, LLVMValueRef v_part, unsigned parts,
+                           LLVMValueRef v_row);
 lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out);
 #endif

@@ -49,8 +49,12 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     if (!g->from)
         return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
     LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
-    v_position = LLVMBuildSelect(b, v_there, v_position, lf_i64_const(k, 0), "");
-    return lf_partial_select(k, s, v_there, lf_partials_load(k, s, g->from[i], v_position, false), lf_neutral(k, s));
+    LLVMValueRef v_at = LLVMBuildSelect(b, g->v_inside[span], g->v_position[span], lf_i64_const(k, 0), "");
+    if (lane) v_at = LLVMBuildAdd(b, v_at, lf_i64_const(k, lane), "");
+    lf_partial p = lf_partials_load(k, s, g->from[i], v_at, false);
+    // Rows of results are padded to whole vectors (gpu_split.c): what is told of the first lane's load makes one of all.
+    if (!lane && LLVMIsALoadInst(p.value.re)) LLVMSetAlignment(p.value.re, lf_gpu_vector_bytes(k, s));
+    return lf_partial_select(k, s, v_there, p, lf_neutral(k, s));
 }
 
 // Spans are visited in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter.

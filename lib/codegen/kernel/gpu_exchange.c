@@ -105,6 +105,7 @@ static LLVMValueRef slot_in(gpu *g, LLVMValueRef v_memory, LLVMValueRef v_slot, 
     int64_t first = (int64_t)(g->buffer * g->most + reduction) * g->slots * g->slot + offset;
     if (g->v_buffer)
         v_slot = LLVMBuildAdd(b, v_slot, LLVMBuildMul(b, g->v_buffer, lf_i64_const(k, g->most * g->slots), ""), "");
+    if (g->v_home) v_slot = LLVMBuildAdd(b, v_slot, g->v_home, "");
     LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, v_slot, lf_i64_const(k, g->slot), ""), lf_i64_const(k, first), "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_memory, &v_at, 1, "");
 }
@@ -162,20 +163,21 @@ static lf_partial load_slot(gpu *g, unsigned i, LLVMValueRef v_slot) {
 void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
-    if (g->slots <= FEW_SLOTS && !v_count) {
+    unsigned slots = g->folded ? g->folded : g->slots;
+    if (slots <= FEW_SLOTS && !v_count) {
         for (unsigned i = 0; i < g->n; i++) {
             lf_partial all[FEW_SLOTS];
-            for (unsigned w = 0; w < g->slots; w++) all[w] = load_slot(g, i, lf_i64_const(k, w));
-            out[i] = lf_gpu_fold_pairs(k, reduction(g, i), all, g->slots);
+            for (unsigned w = 0; w < slots; w++) all[w] = load_slot(g, i, lf_i64_const(k, w));
+            out[i] = lf_gpu_fold_pairs(k, reduction(g, i), all, slots);
             if (!i) g->v_most = out[0].value.re;
         }
         return;
     }
     enum { MOST_SHARE = 4 };
-    unsigned share = (g->slots + LF_GPU_WARP - 1) / LF_GPU_WARP; // slots are a power of two, at most 128
+    unsigned share = (slots + LF_GPU_WARP - 1) / LF_GPU_WARP; // slots are a power of two, at most 128
     LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
     LLVMValueRef v_first = LLVMBuildMul(b, v_lane, lf_i64_const(k, share), "");
-    if (!v_count) v_count = lf_i64_const(k, g->slots);
+    if (!v_count) v_count = lf_i64_const(k, slots);
     for (unsigned i = 0; i < g->n; i++) {
         lf_partial all[MOST_SHARE];
         for (unsigned w = 0; w < share; w++) {
@@ -191,7 +193,7 @@ void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out) {
 
 void lf_gpu_exchange(gpu *g, lf_partial *p) {
     lf_kernel *k = g->k;
-    if (!g->v_buffer) lf_gpu_barrier(k); // the results of the last exchange have been read
+    if (!g->v_buffer && !g->once) lf_gpu_barrier(k); // the results of the last exchange have been read
     lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, g->v_thread, lf_i64_const(k, 5), "warp"), p);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, NULL, p);

@@ -1,123 +1,7 @@
-// Reductions that one block a row would do badly: few long rows are split into chunks, a block each; rows that are neighbours in
-// memory are taken a lane each. The canonical order is kept in both.
+// Reductions over an axis that is not the innermost one: rows that are neighbours in memory are taken a lane each, in the canonical order.
 #include "codegen/kernel/gpu.h"
 
 static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->stmts[g->ids[i]]; }
-
-static LLVMValueRef chunks_of(lf_kernel *k, LLVMValueRef v_columns) {
-    LLVMBuilderRef b = k->e->builder;
-    return LLVMBuildLShr(b, LLVMBuildAdd(b, v_columns, lf_i64_const(k, LF_CHUNK - 1), ""), lf_i64_const(k, 13), "chunks");
-}
-
-// ---- split rows ----------------------------------------------------------------------------------------------------------------------
-
-static LLVMValueRef bytes_at(lf_kernel *k, LLVMValueRef v_base, LLVMValueRef v_bytes) {
-    return LLVMBuildGEP2(k->e->builder, LLVMInt8TypeInContext(k->e->context), v_base, &v_bytes, 1, "");
-}
-
-// Where the chunks of a row leave their results; see lfuser_abi_scratch in launch_abi.h.
-static lf_partials stored(gpu *g, unsigned i, LLVMValueRef v_row, LLVMValueRef v_rows, LLVMValueRef v_chunks) {
-    lf_kernel *k = g->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_scratch = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "scratch");
-    LLVMValueRef v_counters =
-        LLVMBuildAnd(b, LLVMBuildAdd(b, LLVMBuildShl(b, v_rows, lf_i64_const(k, 3), ""), lf_i64_const(k, 255), ""),
-                     lf_i64_const(k, -256), "");
-    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"),
-                 v_half = lf_i64_const(k, LFUSER_ABI_PARTIAL_BYTES / 2);
-    LLVMValueRef v_block = LLVMBuildMul(b, v_cells, lf_i64_const(k, LFUSER_ABI_PARTIAL_BYTES), "");
-    LLVMValueRef v_base =
-        bytes_at(k, v_scratch, LLVMBuildAdd(b, v_counters, LLVMBuildMul(b, v_block, lf_i64_const(k, i), ""), ""));
-    LLVMValueRef v_first = LLVMBuildMul(b, v_row, v_chunks, "first");
-    lf_partials p = {LLVMBuildGEP2(b, lf_memory_type(k->e, reduction(g, i)->compute), v_base, &v_first, 1, ""), NULL};
-    if (lf_has_position(reduction(g, i))) {
-        LLVMValueRef v_positions = bytes_at(k, v_base, LLVMBuildMul(b, v_cells, v_half, ""));
-        p.v_positions = LLVMBuildGEP2(b, k->l_i64, v_positions, &v_first, 1, "");
-    }
-    return p;
-}
-
-// The leader has stored the results of `v_done` chunks of a row. True in all threads of the block that comes last of the row.
-static LLVMValueRef count_arrival(gpu *g, LLVMValueRef v_flag, LLVMValueRef v_row, LLVMValueRef v_done,
-                                  LLVMValueRef v_chunks, LLVMValueRef v_leads) {
-    lf_kernel *k = g->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_counters = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "counters");
-    lf_if_blocks leader;
-    lf_if_begin(k, &leader, v_leads, "arrive");
-    LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
-    LLVMValueRef v_counter = LLVMBuildGEP2(b, k->l_i64, v_counters, &v_row, 1, "counter");
-    LLVMValueRef v_before =
-        LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, v_done, LLVMAtomicOrderingAcquireRelease, false);
-    LLVMBuildStore(b, LLVMBuildAdd(b, v_before, v_done, ""), v_flag);
-    LLVMBuildFence(b, LLVMAtomicOrderingAcquireRelease, false, "");
-    lf_if_end(k, &leader);
-    lf_gpu_barrier(k);
-    return LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildLoad2(b, k->l_i64, v_flag, "arrived"), v_chunks, "last");
-}
-
-// A block takes a run of neighbouring chunks, which may belong to several rows. It counts itself once a row.
-lf_status lf_gpu_emit_split(gpu *g, lf_object *out) {
-    lf_kernel *k = g->k;
-    LLVMBuilderRef b = k->e->builder;
-    lf_stmt_id ids[LF_GPU_REDUCTIONS];
-    g->ids = ids;
-    g->pass = 0;
-    g->n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
-    g->v_thread = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x");
-    out->block = g->threads;
-    out->rows_a_block = 1;
-    LLVMValueRef v_flag = lf_gpu_shared_slot(g, lf_i64_const(k, 0), 0, 0);
-    v_flag = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_flag,
-                           (LLVMValueRef[]){lf_i64_const(k, (int64_t)out->shared_bytes - g->slot)}, 1, "flag");
-    LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0);
-    LLVMValueRef v_columns = g->v_columns, v_rows = lf_gpu_total_rows(k), v_chunks = chunks_of(k, v_columns);
-    LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, g->v_thread, v_zero, "leads");
-    LLVMValueRef v_cells = LLVMBuildMul(b, v_rows, v_chunks, "cells"),
-                 v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-    LLVMValueRef v_share =
-        LLVMBuildUDiv(b, LLVMBuildAdd(b, v_cells, LLVMBuildSub(b, v_blocks, v_one, ""), ""), v_blocks, "share");
-    LLVMValueRef v_first = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_share, "first"),
-                 v_end = LLVMBuildAdd(b, v_first, v_share, "");
-    v_end = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_end, v_cells, ""), v_end, v_cells, "end");
-    lf_loop_blocks cells;
-    LLVMValueRef v_cell = lf_for_begin(k, &cells, v_first, v_end, v_one, "cell");
-    LLVMValueRef v_row = LLVMBuildUDiv(b, v_cell, v_chunks, "row"), v_start = LLVMBuildMul(b, v_row, v_chunks, "");
-    LLVMValueRef v_chunk = LLVMBuildSub(b, v_cell, v_start, "chunk");
-    lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
-    lf_kernel_begin_row(k);
-    lf_emit_rows_of_level(k, 0, v_leads);
-    lf_partial partial[LF_GPU_REDUCTIONS];
-    lf_partials memory[LF_GPU_REDUCTIONS];
-    g->v_buffer = LLVMBuildAnd(b, v_cell, v_one, "buffer"); // in turn, so that one barrier a chunk is enough
-    lf_gpu_emit_chunk(k, g, v_chunk, partial);
-    g->v_buffer = NULL;
-    for (unsigned i = 0; i < g->n; i++) memory[i] = stored(g, i, v_row, v_rows, v_chunks);
-    lf_if_blocks leader, ends, last;
-    lf_if_begin(k, &leader, v_leads, "leave");
-    for (unsigned i = 0; i < g->n; i++) lf_partials_store(k, reduction(g, i), memory[i], v_chunk, partial[i], false);
-    lf_if_end(k, &leader);
-    LLVMValueRef v_after = LLVMBuildAdd(b, v_cell, v_one, ""), v_row_end = LLVMBuildAdd(b, v_start, v_chunks, "");
-    LLVMValueRef v_ends = LLVMBuildOr(b, LLVMBuildICmp(b, LLVMIntEQ, v_after, v_end, ""),
-                                      LLVMBuildICmp(b, LLVMIntEQ, v_after, v_row_end, ""), "ends");
-    lf_if_begin(k, &ends, v_ends, "ends");
-    LLVMValueRef v_from = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, v_start, v_first, ""), v_start, v_first, "from");
-    LLVMValueRef v_last = count_arrival(g, v_flag, v_row, LLVMBuildSub(b, v_after, v_from, "done"), v_chunks, v_leads);
-    lf_if_begin(k, &last, v_last, "combine");
-    // Chunk results are reduced by the rule for elements.
-    g->from = memory;
-    g->v_columns = v_chunks;
-    lf_stream_chunks(k, ids, g->n, v_chunks, lf_gpu_emit_chunk, g, partial);
-    g->from = NULL;
-    g->v_columns = v_columns;
-    for (unsigned i = 0; i < g->n; i++) lf_set_reduced(k, ids[i], 0, partial[i]);
-    lf_emit_rows_of_level(k, 1, v_leads);
-    lf_gpu_barrier(k); // what was combined has been read: the next chunk, of another row, writes to either buffer at once
-    lf_if_end(k, &last);
-    lf_if_end(k, &ends);
-    lf_for_end(k, &cells, LF_HINT_NONE);
-    return NULL;
-}
 
 // ---- rows that are neighbours ----------------------------------------------------------------------------------------------------------
 
@@ -127,8 +11,10 @@ enum { OUTER_WARPS = 16, OUTER_WIDE = 8, OUTER_PAIR = 2, OUTER_LEVELS = 9, OUTER
 
 typedef struct outer {
     gpu g;
-    unsigned warps, steps, levels; // steps = 1024 / warps = 2 * 2^levels
-    unsigned slot;                 // bytes of a partial result in shared memory
+    unsigned parts;                // of a chunk, a block each; 1: a block takes all chunks
+    unsigned warps, steps, levels; // steps = 1024 / warps / parts = 2 * 2^levels
+    LLVMValueRef v_part;
+    unsigned slot; // bytes of a partial result in shared memory
     LLVMValueRef v_warp, v_lane;
     lf_partials level[OUTER_LEVELS + 1][LF_GPU_REDUCTIONS], x[LF_GPU_REDUCTIONS]; // an element a lane
 } outer;
@@ -278,6 +164,8 @@ static void outer_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_pa
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_steps = lf_i64_const(k, o->steps);
     LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), ""),
                                         LLVMBuildMul(b, o->v_warp, v_steps, ""), "first");
+    if (o->v_part)
+        v_first = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, o->v_part, lf_i64_const(k, LF_SPAN / o->parts), ""), "");
     LLVMValueRef v_left = LLVMBuildSub(b, o->g.v_columns, v_first, "");
     v_left = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_zero, ""), v_zero, v_left, "");
     LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_steps, ""), v_left, v_steps, "");
@@ -321,6 +209,41 @@ static unsigned loaded_bytes(const lf_kernel *k) {
     return most;
 }
 
+// The result of each reduction and lane: streaming over chunks sees each lane as a reduction of its own.
+static unsigned outer_results(outer *o, lf_stmt_id *out) {
+    unsigned n = o->g.n * o->g.k->lanes;
+    for (unsigned i = 0; i < n; i++) out[i] = o->g.ids[i / o->g.k->lanes];
+    return n;
+}
+
+// Rows v_tile, …: all their chunks.
+static void outer_rows(outer *o, LLVMValueRef v_leads) {
+    lf_kernel *k = o->g.k;
+    lf_partial result[LF_GPU_REDUCTIONS];
+    lf_stmt_id streamed[LF_GPU_REDUCTIONS];
+    unsigned n = outer_results(o, streamed);
+    lf_emit_rows_of_level(k, 0, v_leads);
+    lf_stream_chunks(k, streamed, n, o->g.v_columns, outer_chunk, o, result);
+    for (unsigned i = 0; i < n; i++) lf_set_reduced(k, streamed[i], i % k->lanes, result[i]);
+    lf_emit_rows_of_level(k, 1, v_leads);
+}
+
+// Part v_part of chunk v_chunk of rows v_row, …, into scratch memory. Effects are the second kernel's.
+static void outer_part(outer *o, LLVMValueRef v_chunk, LLVMValueRef v_row, LLVMValueRef v_leads) {
+    lf_kernel *k = o->g.k;
+    lf_partial result[LF_GPU_REDUCTIONS];
+    lf_emit_rows_of_level(k, 0, LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 0, false));
+    outer_chunk(k, o, v_chunk, result);
+    lf_if_blocks leader;
+    lf_if_begin(k, &leader, v_leads, "leave");
+    for (unsigned i = 0; i < o->g.n; i++) {
+        lf_partials to = lf_gpu_part_of(&o->g, i, v_chunk, o->v_part, o->parts, v_row);
+        for (unsigned lane = 0; lane < k->lanes; lane++)
+            lf_partials_store(k, reduction(&o->g, i), to, lf_i64_const(k, lane), result[i * k->lanes + lane], false);
+    }
+    lf_if_end(k, &leader);
+}
+
 lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     outer *o = lf_alloc_zero(k->l->allocator, sizeof *o);
@@ -330,13 +253,15 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     o->g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
     o->slot = outer_slot(o);
     o->warps = loaded_bytes(k) >= OUTER_WIDE ? OUTER_WARPS / 2 : OUTER_WARPS;
+    o->parts = k->cls.chunks > 1 ? k->cls.chunks : 1;
     unsigned a_warp = o->g.n * k->lanes * LF_GPU_WARP * o->slot;
     while (o->warps * a_warp > OUTER_SHARED) o->warps /= 2;
-    o->steps = LF_SPAN / o->warps;
+    o->steps = LF_SPAN / o->warps / o->parts;
     while ((unsigned)OUTER_PAIR << o->levels < o->steps) o->levels++;
     o->g.threads = o->warps * LF_GPU_WARP;
     out->block = o->g.threads;
-    out->rows_a_block = LF_GPU_WARP * k->lanes;
+    unsigned width = LF_GPU_WARP * k->lanes;
+    out->rows_a_block = o->parts > 1 ? 1 : width;
     out->shared_bytes = o->warps * a_warp;
     o->g.v_shared = lf_gpu_shared_memory(k, out->shared_bytes);
     for (unsigned i = 0; i < o->g.n; i++) {
@@ -345,30 +270,36 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
             o->level[l][i] = lf_partials_alloca(k, reduction(&o->g, i), k->lanes, "level");
     }
     LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_rows = lf_gpu_total_rows(k),
-                 v_width = lf_i64_const(k, out->rows_a_block);
+                 v_width = lf_i64_const(k, width), v_tiles = LLVMBuildAdd(b, v_rows, lf_i64_const(k, width - 1), "");
     o->v_lane = LLVMBuildAnd(b, v_tid, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
     o->v_warp = LLVMBuildLShr(b, v_tid, lf_i64_const(k, 5), "warp");
-    LLVMValueRef v_block = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_width, "");
-    LLVMValueRef v_step = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_width, "");
-    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes);
-    lf_loop_blocks tiles;
-    LLVMValueRef v_tile = lf_for_begin(k, &tiles, v_block, v_rows, v_step, "tile");
+    // A block's work: rows, or of these a part of a chunk.
+    v_tiles = LLVMBuildUDiv(b, v_tiles, v_width, "tiles");
+    LLVMValueRef v_parts = lf_i64_const(k, o->parts), v_chunk = NULL, v_items = v_tiles;
+    if (o->parts > 1)
+        v_items = LLVMBuildMul(b, LLVMBuildMul(b, v_tiles, lf_gpu_chunks_of(k, o->g.v_columns), ""), v_parts, "items");
+    lf_loop_blocks items;
+    LLVMValueRef v_tile = lf_for_begin(k, &items, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), v_items,
+                                       lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), "item");
+    if (o->parts > 1) { // tiles run fastest: blocks that run side by side read whole lines of memory together
+        v_chunk = lf_gpu_divide(k, v_tile, v_tiles, &v_tile);
+        o->v_part = LLVMBuildURem(b, v_chunk, v_parts, "part");
+        v_chunk = LLVMBuildUDiv(b, v_chunk, v_parts, "chunk");
+    }
+    v_tile = LLVMBuildMul(b, v_tile, v_width, "tile");
     // Threads past the last row do the last rows' work, so that all meet at the barriers, and write nothing.
-    LLVMValueRef v_mine = LLVMBuildAdd(b, v_tile, LLVMBuildMul(b, o->v_lane, v_lanes, ""), ""),
+    LLVMValueRef v_lanes = lf_i64_const(k, k->lanes),
+                 v_mine = LLVMBuildAdd(b, v_tile, LLVMBuildMul(b, o->v_lane, v_lanes, ""), ""),
                  v_there = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_rows, "there");
     LLVMValueRef v_row = LLVMBuildSelect(b, v_there, v_mine, LLVMBuildSub(b, v_rows, v_lanes, ""), "row");
     LLVMValueRef v_leads = LLVMBuildAnd(b, v_there, LLVMBuildICmp(b, LLVMIntEQ, o->v_warp, lf_i64_const(k, 0), ""), "leads");
     lf_split_index(k, v_row, k->rows, lf_row_extent, k->at->v_row);
     lf_kernel_begin_row(k);
-    lf_emit_rows_of_level(k, 0, v_leads);
-    // A result a reduction and lane: streaming over chunks sees each lane as a reduction of its own.
-    lf_partial result[LF_GPU_REDUCTIONS];
-    lf_stmt_id streamed[LF_GPU_REDUCTIONS];
-    for (unsigned i = 0; i < o->g.n * k->lanes; i++) streamed[i] = ids[i / k->lanes];
-    lf_stream_chunks(k, streamed, o->g.n * k->lanes, o->g.v_columns, outer_chunk, o, result);
-    for (unsigned i = 0; i < o->g.n * k->lanes; i++) lf_set_reduced(k, streamed[i], i % k->lanes, result[i]);
-    lf_emit_rows_of_level(k, 1, v_leads);
-    lf_for_end(k, &tiles, LF_HINT_NONE);
+    if (o->parts > 1)
+        outer_part(o, v_chunk, v_row, v_leads);
+    else
+        outer_rows(o, v_leads);
+    lf_for_end(k, &items, LF_HINT_NONE);
     lf_free(k->l->allocator, o);
     return NULL;
 }

@@ -44,7 +44,7 @@ static void resident_pass(gpu *g, lf_partial *result) {
     g->buffer ^= 1; // so that one barrier a pass is enough: the other buffer is written before this one is again
 }
 
-static void rounds_pass(gpu *g, lf_partial *result) {
+void lf_gpu_rounds_pass(gpu *g, lf_partial *result) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_warps = lf_i64_const(k, g->threads / LF_GPU_WARP);
@@ -99,6 +99,8 @@ typedef void (*emit_pass)(gpu *g, lf_partial *result);
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     if (k->cls.shape == LFUSER_ABI_OUTER) return lf_gpu_emit_outer(k, out);
+    if (k->cls.shape == LFUSER_ABI_SPLIT) return lf_gpu_emit_split(k, out);
+    if (k->cls.shape == LFUSER_ABI_COMBINE) return lf_gpu_emit_combine(k, out);
     bool warp = is_warp(k);
     unsigned rows_a_block = warp ? SMALL_WARPS : 1;
     gpu g = {.k = k,
@@ -115,11 +117,10 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         g.spans = k->cls.spans;
         g.cluster = k->cls.cluster > 1 ? k->cls.cluster : 1;
         if (g.resident && k->cls.teams && k->cls.teams < g.chunks) g.rounds = g.chunks / k->cls.teams;
-        pass_of = g.resident ? resident_pass : rounds_pass;
+        pass_of = g.resident ? resident_pass : lf_gpu_rounds_pass;
         buffers = 2;
         warps = g.resident ? warps * g.chunks * g.cluster : LFUSER_ABI_ROUND_SLOTS;
     }
-    if (k->cls.shape == LFUSER_ABI_SPLIT) buffers = 2;
     g.is_online = g.resident && lf_gpu_find_online(&g);
     LLVMValueRef v_turn = NULL; // of the buffers: with one meeting a row, rows take them in turn
     if (g.is_online) {
@@ -132,7 +133,6 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         pass_of = resident_pass;
     }
     if (!warp) LF_TRY(lf_gpu_share(&g, warps, buffers, out));
-    if (k->cls.shape == LFUSER_ABI_SPLIT) return lf_gpu_emit_split(&g, out);
     LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"),
                  v_block = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     LLVMValueRef v_blocks = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), v_rows = lf_gpu_total_rows(k);

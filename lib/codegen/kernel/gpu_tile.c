@@ -51,7 +51,7 @@ static LLVMValueRef rest_of(lf_kernel *k, LLVMValueRef v, unsigned by) {
 
 static void lay_out(tile *t) {
     lf_kernel *k = t->k;
-    t->outer = lfuser_abi_tile_outer(k->cls.vector);
+    t->outer = lfuser_abi_tile_outer(k->cls.vector, k->cls.spans);
     t->inner = lfuser_abi_tile_inner(k->cls.vector);
     t->across = t->outer / k->lanes;
     t->vectors = t->outer * t->inner / k->lanes / THREADS;

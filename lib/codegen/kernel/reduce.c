@@ -4,10 +4,7 @@
 
 static bool is_arg(const lf_stmt *reduce) { return reduce->code == LF_OP_ARGMIN || reduce->code == LF_OP_ARGMAX; }
 
-// Complex products carry one too, to tell whether there is anything yet: 1 + 0i is not neutral beside infinities and zeros' signs.
-bool lf_has_position(const lf_stmt *reduce) {
-    return is_arg(reduce) || (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute));
-}
+bool lf_has_position(const lf_stmt *reduce) { return lf_stmt_has_position(reduce); }
 
 static bool is_least(const lf_stmt *reduce) { return reduce->code == LF_OP_RMIN || reduce->code == LF_OP_ARGMIN; }
 
