@@ -92,12 +92,14 @@ typedef struct host_row {
 } host_row;
 static const host_row rows[] = {
     {"seed", seed, 0, "t0=6,8 t1=8,6 s0=8 s1=6", "t0=10,12 t1=8,15 s0=8 s1=15", false, false, 0},
+    {"seed_64x64", seed, 0, "t0=64,64 t1=64,64 s0=64 s1=64", "t0=64,60 t1=64,60 s0=64 s1=60", false, false, 0},
     {"tanh10", tanh10, 10, "v0=64,64 y=64,64", "v0=64,60 y=64,60", false, false, 0},
     {"scalar_add", scalar_add, 0, "a=1.5 b=0.5", NULL, true, false, 0},
     {"scalars4", scalars, 4, "a=1.5 b=0.5", NULL, true, false, 0},
     {"scalars64", scalars, 64, "a=1.5 b=0.5", NULL, true, false, 0},
     {"functions8", functions, 8, "a=0.25", NULL, true, false, 0},
     {"pointwise_chain2", pointwise_chain, 2, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
+    {"pointwise_chain2_6x8", pointwise_chain, 2, "x=6,8 y=6,8", "x=10,12 y=10,12", false, false, 0},
     {"pointwise_chain8", pointwise_chain, 8, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
     {"pointwise_chain16", pointwise_chain, 16, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
     {"pointwise_chain32", pointwise_chain, 32, "x=64,64 y=64,64", "x=64,60 y=64,60", false, false, 0},
