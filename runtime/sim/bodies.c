@@ -78,6 +78,7 @@ BODY(barrier) {
     lf_sim_wait_barrier(t, site);
 }
 BODY(fence_block) { UNUSED; }
+BODY(nothing) { UNUSED; }
 BODY(fence_device) {
     UNUSED;
     lf_sim_fence(t, LF_SIM_RELEASE);

@@ -39,7 +39,7 @@ static const expected rows[] = {
     {softmax_f32, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 0, false, true, "bar.sync", "cp.async"},
     {layer_norm, 32768, 90, LFUSER_ABI_RESIDENT, 8, 4, 0, 0, 0, false, true, "bar.sync", "cp.async"},
     // Two rounds of eight chunks; two of sixteen vectors find no room.
-    {entropy, 131072, 90, LFUSER_ABI_RESIDENT, 8, 16, 0, 8, 14, false, true, "cp.async.cg.shared.global", "barrier.cluster"},
+    {entropy, 131072, 90, LFUSER_ABI_RESIDENT, 8, 16, 0, 8, 14, false, true, "prefetch.global.L2", "barrier.cluster"},
     // Rows that are too long for one block have several, or are read again where there are no clusters.
     {entropy, 262144, 90, LFUSER_ABI_RESIDENT, 8, 16, 2, 8, 13, false, true, ".reqnctapercluster 2", "bar.sync"},
     {entropy_f32, 131072, 90, LFUSER_ABI_RESIDENT, 4, 8, 2, 4, 13, false, true, "mapa.shared::cluster", "bar.sync"},

@@ -119,6 +119,15 @@ static void copy_vector(gpu *g, uint32_t number, const LLVMValueRef *v_row) {
     lf_gpu_intrinsic(k, name, args, 2);
 }
 
+static void prefetch(lf_kernel *k, LLVMValueRef v_pointer) {
+    static const char code[] = "prefetch.global.L2 [$0];", constraints[] = "l";
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(k->e->context), &k->l_i64, 1, 0);
+    LLVMValueRef v_asm = LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, true, false,
+                                          LLVMInlineAsmDialectATT, false);
+    LLVMValueRef v_address = LLVMBuildPtrToInt(k->e->builder, v_pointer, k->l_i64, "");
+    LLVMBuildCall2(k->e->builder, type, v_asm, &v_address, 1, "");
+}
+
 void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row) {
     lf_kernel *k = g->k;
     LLVMValueRef v_index[LF_MAX_AXES];
@@ -141,7 +150,10 @@ void lf_gpu_stage_next(gpu *g, unsigned copy) {
     if (v_here) k->v_stage_row = LLVMBuildSub(k->e->builder, lf_i64_const(k, g->row_bytes), v_here, "");
     lf_kernel_use_copy(k, copy);
     for (uint32_t i = 0; i < k->loop->n_accesses; i++)
-        if (lf_is_staged(k, i)) copy_vector(g, i, g->v_next);
+        if (lf_is_staged(k, i))
+            copy_vector(g, i, g->v_next);
+        else if (k->staged_at[i]) // no room: on its way to the L2 at least
+            prefetch(k, lf_address_in_row(k, i, g->v_next));
     k->v_stage_row = v_here;
 }
 
