@@ -32,7 +32,7 @@ enum { MOST_TEXT = 1 << 16, MOST_PAD = 8192, MOST_FILES = 64, BLOCK_ALIGN = 16 }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { STEP = 41 };
 #else
-enum { STEP = 5 }; // in units of BLOCK_ALIGN
+enum { STEP = 2 }; // in units of BLOCK_ALIGN
 #endif
 static char text[MOST_TEXT + MOST_PAD], original[MOST_TEXT];
 static long failures, programs;
