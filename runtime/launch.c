@@ -120,11 +120,20 @@ static bool is_aligned(const lfuser_abi_launch *l, uint64_t *args, const int64_t
     return true;
 }
 
-static bool is_narrow(const lfuser_abi_launch *l, uint64_t *args, uint64_t total) {
+// Every offset within an access fits 32 bits, what explicit indices add aside (kernels compute that in 64).
+static bool is_narrow(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, uint64_t total) {
     if (total > INT32_MAX) return false;
-    for (uint32_t i = 0; i < l->n_accesses; i++)
-        for (uint32_t a = 0; a < (uint32_t)l->rows + l->cols; a++)
-            if (strides_of(l, args, i)[a] > INT32_MAX || strides_of(l, args, i)[a] < INT32_MIN) return false;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        const int64_t *s = strides_of(l, args, i);
+        uint64_t most = 0;
+        for (uint32_t a = 0; a < (uint32_t)l->rows + l->cols; a++) {
+            uint64_t step = s[a] < 0 ? 0 - (uint64_t)s[a] : (uint64_t)s[a], size;
+            if (extents[a] <= 1) continue;
+            if (__builtin_mul_overflow(step, (uint64_t)extents[a] - 1, &size) || size > INT32_MAX) return false;
+            most += size;
+        }
+        if (most > INT32_MAX) return false;
+    }
     return true;
 }
 
@@ -411,6 +420,47 @@ static void choose_length(lfuser_abi_class *cls, uint64_t columns) {
     cls->spans = columns <= SPAN;
 }
 
+// ---- stacks ----------------------------------------------------------------------------------------------------------------------
+
+// Vectors of a thread at most; threads a processor that must be left; elements of a vector and instructions of an element from which on it
+// pays (measured: where memory is the limit, rows far apart cost more than loads that a cache has).
+enum { STACKED = 4, STACKED_THREADS = 256, STACKED_LANES = 8, STACKED_WEIGHT = 12 };
+
+static bool may_stack(const lfuser_abi_launch *l, uint32_t lanes) {
+    return !l->cols && !l->single && !is_indexed(l) && lanes >= STACKED_LANES && l->weight >= STACKED_WEIGHT;
+}
+
+// Loads that are constant along this axis, as bits; their bytes of an element.
+static uint32_t constant_along(const lfuser_abi_launch *l, uint64_t *args, uint32_t axis, uint32_t *out_bytes) {
+    uint32_t which = 0;
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES; i++) {
+        if (l->accesses[i].store || strides_of(l, args, i)[axis]) continue;
+        which |= 1u << i;
+        *out_bytes += l->accesses[i].bytes;
+    }
+    return which;
+}
+
+// Vectors one above the other share what does not depend on their axis: loads, and where the others are.
+static void choose_stack(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
+                         uint32_t processors) {
+    uint32_t innermost = l->rows - 1u, lanes = plan->cls.vector, most = 0;
+    for (uint32_t axis = l->rows - plan->cls.rows; axis < innermost; axis++) {
+        uint32_t bytes, which = constant_along(l, args, axis, &bytes), n = STACKED;
+        while (n > 1 && (extents[axis] % n || l->weight * lanes * n > LFUSER_ABI_UNROLLED_WEIGHT ||
+                         plan->items / (lanes * n) < (uint64_t)STACKED_THREADS * processors))
+            n /= 2;
+        if (bytes <= most || n == 1) continue;
+        most = bytes;
+        plan->cls.shape = LFUSER_ABI_STACK;
+        plan->cls.spans = (uint8_t)n;
+        plan->cls.chunks = (uint8_t)axis;
+        plan->cls.tiled = (uint8_t)which;
+        plan->cells = plan->items / n;
+    }
+}
+
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
                          lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
@@ -430,12 +480,14 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         if (l->cols && !l->single && !l->scans) choose_length(&out->cls, columns);
         return true;
     }
-    out->cls.wide = l->debug & LF_DEBUG_WIDE || !is_narrow(l, args, rows * (columns ? columns : 1));
+    out->cls.wide = l->debug & LF_DEBUG_WIDE || !is_narrow(l, args, extents, rows * (columns ? columns : 1));
     uint32_t lanes = lf_launch_lanes(l);
     bool contiguous = is_contiguous(l, args, 0);
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
         out->cls.vector = (uint8_t)lanes;
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
+    if (out->cls.shape == LFUSER_ABI_BLOCK && may_stack(l, out->cls.vector))
+        choose_stack(l, args, extents, out, device->info.processors);
     if (l->debug & LF_DEBUG_NO_ROW_SHAPES) // the general one
         ;
     else if (l->sorts)
@@ -559,6 +611,38 @@ static void usual_rows(const lfuser_abi_launch *l, lfuser_abi_class c, lfuser_ab
     add_class(out, n, c);
 }
 
+// The same accesses vary along both.
+static bool vary_alike(const lfuser_abi_launch *l, uint32_t a, uint32_t b) {
+    uint32_t differ = 0;
+    for (uint32_t i = 0; i < l->n_accesses; i++) differ |= (l->accesses[i].varies >> a ^ l->accesses[i].varies >> b) & 1;
+    return !differ;
+}
+
+// A guess: neighbouring axes merge where the same accesses vary along them, and extents are large and even.
+static void usual_stack(const lfuser_abi_launch *l, lfuser_abi_class *c) {
+    uint32_t free = l->merge_rows, left = free > 0, most = 0, n = STACKED;
+    if (!l->rows || l->cols || l->single) return;
+    for (uint32_t a = 1; a < free; a++) left += !vary_alike(l, a - 1, a);
+    c->rows = free == l->rows ? bucket(left, l->rows) : (uint8_t)(left + l->rows - free);
+    while (n > 1 && l->weight * c->vector * n > LFUSER_ABI_UNROLLED_WEIGHT) n /= 2;
+    if (n == 1 || !may_stack(l, c->vector)) return;
+    for (uint32_t a = 0, at = free - left; a < l->rows; a++) { // at: where the axis lies after merging
+        if (a && (a >= free || !vary_alike(l, a - 1, a))) at++;
+        uint32_t bytes = 0, which = 0;
+        for (uint32_t i = 0; i < l->n_accesses && i < LFUSER_ABI_TILED_ACCESSES && at + 1u < l->rows; i++) {
+            if (l->accesses[i].store || l->accesses[i].varies >> a & 1) continue;
+            which |= 1u << i;
+            bytes += l->accesses[i].bytes;
+        }
+        if (bytes <= most) continue;
+        most = bytes;
+        c->shape = LFUSER_ABI_STACK;
+        c->spans = (uint8_t)n;
+        c->chunks = (uint8_t)at;
+        c->tiled = (uint8_t)which;
+    }
+}
+
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out) {
     uint32_t n = 0;
     lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols)};
@@ -588,6 +672,7 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
         if (l->rows) add_class(out, &n, c);
     } else if (!l->cols || l->single) {
         c.vector = (uint8_t)lf_launch_lanes(l);
+        usual_stack(l, &c);
         uint32_t tall = can_be_tall(lf_launch_lanes(l));
         if (!(tall && usual_tiles(l, 1, &out[n])) && !usual_tiles(l, 0, &out[n])) out[n] = c;
         n++;

@@ -12,7 +12,7 @@ typedef struct lf_launch_plan {
     uint64_t items;   // rows (pointwise: elements)
     uint64_t columns; // a row; 1 for pointwise
     uint64_t
-        cells; // SPLIT: rows times chunks; OUTER in parts: tiles times chunks times parts; TILE: tiles; OUTER of a scan,
+        cells; // SPLIT: rows times chunks; OUTER in parts: tiles times chunks times parts; TILE: tiles; STACK: elements that one stands for each; OUTER of a scan,
                // LOOKBACK: tiles of all rows; else 0
     uint64_t zero_bytes; // of scratch memory, before the launch
     bool shared_out;     // a block takes many cells or rows: as many blocks as are resident at once are enough

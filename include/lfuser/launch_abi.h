@@ -112,6 +112,9 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
     LFUSER_ABI_LOOKBACK = 9, // scans, sorts: blocks share rows, and a tile's block looks for what tiles before it come to
     LFUSER_ABI_PRODUCT = 10, // matrix products: a block a tile of the two innermost row axes
+    LFUSER_ABI_STACK =
+        11, // pointwise: a thread takes `spans` vectors, neighbours along row axis `chunks`, whose extent is a multiple
+            // of that; loads that are constant along it are done once for all
     LFUSER_ABI_TILE =
         6, // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
            // one of these, not along the innermost one, go through shared memory
@@ -132,12 +135,13 @@ typedef struct lfuser_abi_class {
     uint8_t wide;       // 64-bit index arithmetic
     uint8_t shape;      // GPU rows: lfuser_abi_shape
     uint8_t
-        spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side;
+        spans; // RESIDENT: of a chunk (8 when chunks > 1); BLOCK of a scan: of a tile, 0: as many as fit; PRODUCT: side by side; STACK: vectors;
                // TILE: 1: a tall one; COMBINE: see there
     uint8_t
-        chunks; // RESIDENT, ROUNDS: chunks at once; OUTER, COMBINE: see there. CPU rows: chunks, spans: 1: at most one (much less
+        chunks; // RESIDENT, ROUNDS: chunks at once; STACK: the axis; OUTER, COMBINE: see there. CPU rows: chunks, spans: 1: at most one (much less
                 // code), 0: any number
     uint8_t tiled; // TILE: bit i: access i goes through shared memory; with vector > 1 it has stride 1 along the outer axis
+                   // STACK: bit i: access i has stride 0 along the axis
     uint8_t
         cluster; // RESIDENT: blocks that share a row, a thread block cluster (a power of two), each with `chunks` chunks; 0: one
     uint8_t teams; // RESIDENT: so many of a block's chunks are worked on at once, the others after them; 0: all

@@ -115,9 +115,15 @@ static void put_class(lf_text *t, lfuser_abi_class c) {
     if (c.shape < sizeof rows / sizeof *rows && rows[c.shape]) lf_text_put(t, ", %s", rows[c.shape]);
     if (c.shape == LFUSER_ABI_TILE)
         lf_text_put(t, ", tiles of %u x %u", lfuser_abi_tile_outer(c.vector, c.spans), lfuser_abi_tile_inner(c.vector));
+    if (c.shape == LFUSER_ABI_STACK) lf_text_put(t, ", %u vectors along r%u", c.spans, c.chunks);
     unsigned n = 0;
     for (unsigned a = 0; a < LFUSER_ABI_TILED_ACCESSES; a++)
-        if (c.tiled >> a & 1) lf_text_put(t, "%s%u", n++ ? ", " : " for accesses ", a);
+        if (c.tiled >> a & 1)
+            lf_text_put(t, "%s%u",
+                        n++                           ? ", "
+                        : c.shape == LFUSER_ABI_STACK ? " constant in accesses "
+                                                      : " for accesses ",
+                        a);
 }
 
 static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage stage, const lf_target *target,

@@ -43,19 +43,20 @@ float lfm_expm1_f32(float x) {
     return copysign32(half + half, x);
 }
 
+// n/(1 + e) with e = e^-|x|, n = e for x < 0 and else 1. Twice as many digits as the quotient has come from d's and the quotient's
+// remainders, so that e's error is the largest. A GPU takes an approximate reciprocal for the division (lib/codegen/llvm/math_device.c).
 float lfm_sigmoid_f32(float x) {
     float a = abs32(x);
     a = a > 104.0f ? 104.0f : a;
-    lfm_exp_reduced n = exp_reduce_f32(-a);
-    float p = 1.0f + exp_tail_f32(n.r);
-    float e = scale_f32(p, n.bits); // e^-|x|
+    const float round = ROUND_F32 + (127 + 65); // as in exp_low
+    float t = fma32(a, -LOG2E_F32, round);
+    float r = fma32(a, -LOG2E_F32, round - t);
+    r = fma32(a, -LOG2E_TAIL_F32, r);
+    float e = exp2_poly_f32(r, 0x1p-65f) * float_of(bits32(t) << 23);
     float d = 1.0f + e;
     float lost = e - (d - 1.0f); // what rounding d left out
-    float r = fma32(fma32(0x1.4b01a6p-2f, d, -0x1.746096p+0f), d, 0x1.0f8534p+1f);
-    float err = fma32(-d, r, 1.0f);
-    r = fma32(r, fma32(err, err, err), r);
-    err = fma32(-lost, r, fma32(-d, r, 1.0f));
-    r = fma32(r, err, r); // 1 / (1 + e)
-    // e / (1 + e) rounds once when it is subnormal, since p·r is scaled last.
-    return x < 0 ? scale_f32(p * r, n.bits) : r;
+    float q = 1.0f / d;
+    float err = fma32(-lost, q, fma32(-d, q, 1.0f));
+    float n = x < 0 ? e : 1.0f, y = n * q;
+    return y + fma32(y, err, fma32(n, q, -y));
 }

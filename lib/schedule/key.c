@@ -54,6 +54,16 @@ static void put_access(lf_text *out, const lf_access *a) {
     put(out, along);
 }
 
+// What is known of axes and strides while compiling.
+static void put_axes(lf_text *out, const lf_loop *l) {
+    for (unsigned a = 0; a < (unsigned)l->rows + l->cols; a++) {
+        int64_t extent = -1; // no extent
+        lf_loop_fixed_extent(l, a, &extent);
+        put(out, (uint64_t)extent);
+    }
+    for (uint32_t i = 0; i < l->n_accesses; i++) put(out, lf_loop_alike(l, i));
+}
+
 void lf_loop_key(const lf_loop *l, lf_text *out) {
     put(out, (uint64_t)l->form | (uint64_t)l->descending << 8 | (uint64_t)l->mode << 16 | (uint64_t)l->rows << 24 |
                  (uint64_t)l->cols << 32 | (uint64_t)l->indexed << 40 | (uint64_t)l->reduces << 41 |
@@ -67,6 +77,7 @@ void lf_loop_key(const lf_loop *l, lf_text *out) {
     lf_text_append(out, l->schedule ? l->schedule : "", l->schedule ? strlen(l->schedule) + 1 : 1);
     for (uint32_t i = 0; i < l->n_stmts; i++) put_stmt(out, &l->stmts[i]);
     for (uint32_t i = 0; i < l->n_accesses; i++) put_access(out, &l->accesses[i]);
+    put_axes(out, l);
     for (uint32_t i = 0; i < l->n_scalars; i++) put(out, l->scalar_words[i] | (uint64_t)l->scalars[i]->type.dtype << 32);
 }
 

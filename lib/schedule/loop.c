@@ -1,6 +1,7 @@
 // Loop IR as text, and its invariants.
 #include "base/text.h"
 #include "schedule/loop.h"
+#include <string.h>
 
 static const char *const kind_names[] = {[LF_STMT_INDEX] = "index",   [LF_STMT_SCALAR] = "scalar",
                                          [LF_STMT_CONST] = "const",   [LF_STMT_LOAD] = "load",
@@ -92,6 +93,30 @@ const char *lf_loop_text(lf_arena *arena, const lf_loop *loop) {
     const char *copy = lf_arena_strndup(arena, text, __builtin_strlen(text));
     lf_free(arena->allocator, text);
     return copy;
+}
+
+// Those before the first whose index is asked for. Sort and scatter ask for all; a scan has one column axis.
+uint8_t lf_loop_free_axes(const lf_loop *loop, unsigned first, unsigned n) {
+    unsigned free = loop->form == LF_LOOP_PLAIN || loop->form == LF_LOOP_SERIAL ? n : 0;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) {
+        const lf_stmt *s = &loop->stmts[i];
+        if (s->kind == LF_STMT_INDEX && s->number >= first && s->number - first < free) free = s->number - first;
+    }
+    return (uint8_t)free;
+}
+
+bool lf_loop_fixed_extent(const lf_loop *loop, unsigned axis, int64_t *out_extent) {
+    bool row = axis < loop->rows;
+    unsigned first = row ? 0 : loop->rows;
+    return axis - first >= lf_loop_free_axes(loop, first, row ? loop->rows : loop->cols) &&
+           lf_const_i64(loop->extents[axis], out_extent);
+}
+
+uint32_t lf_loop_alike(const lf_loop *loop, uint32_t access) {
+    const lf_access *a = loop->accesses;
+    uint32_t i = 0;
+    while (i < access && memcmp(a[i].strides, a[access].strides, sizeof a[i].strides) != 0) i++;
+    return i;
 }
 
 lf_status lf_loop_verify(const lf_allocator *a, const lf_loop *loop) {

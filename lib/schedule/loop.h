@@ -131,6 +131,12 @@ static inline bool lf_stmt_has_position(const lf_stmt *reduce) {
            (reduce->code == LF_OP_PROD && lf_is_complex(reduce->compute));
 }
 
+// Of n axes from `first`, so many leading ones may be merged or walked in another order: the kernel does not look at their indices.
+uint8_t lf_loop_free_axes(const lf_loop *loop, unsigned first, unsigned n);
+// The axis stays where it is, and its extent is known while compiling.
+bool lf_loop_fixed_extent(const lf_loop *loop, unsigned axis, int64_t *out_extent);
+// The first access with the same strides as this one, whatever is done to axes at run time (itself, if there is no other).
+uint32_t lf_loop_alike(const lf_loop *loop, uint32_t access);
 // Loop IR as text, into the arena.
 const char *lf_loop_text(lf_arena *arena, const lf_loop *loop);
 // Sets weight, kept and reductions (measure.c).

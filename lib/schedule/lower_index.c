@@ -75,7 +75,8 @@ static lf_stmt_id lower_cat(lf_lowering *l, const lf_op *op, lf_space *space, lf
         end = lf_host_add(l->g, end, x->type.dims[axis]);
         if (!end) continue; // known to be empty
         lf_stmt_id after = start ? lf_stmt_simple(l, LF_OP_GE, LF_I64, index, lf_stmt_host(l, start)) : LF_NO_STMT;
-        lf_stmt_id mine = lf_guard_and(l, after, less(l, index, lf_stmt_host(l, end)));
+        bool last = k + 1u == op->n_operands; // nothing lies behind its end
+        lf_stmt_id mine = last && start ? after : lf_guard_and(l, after, less(l, index, lf_stmt_host(l, end)));
         lf_space moved = *space;
         lf_form shift = {.offset = start ? lf_host_mul(l->g, start, minus_one) : NULL};
         if (!lf_form_add(l->g, &moved.axis[axis], &shift, NULL)) return lf_lowering_fail(l, lf_out_of_memory()), LF_NO_STMT;

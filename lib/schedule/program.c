@@ -336,16 +336,6 @@ static bool is_plain(const lf_loop *loop, uint32_t access) {
     return true;
 }
 
-// Axes before the first that the kernel looks at, of n from `first`. Sort and scatter look at all; a scan has one column axis.
-static uint8_t mergeable_axes(const lf_loop *loop, unsigned first, unsigned n) {
-    unsigned free = loop->form == LF_LOOP_PLAIN || loop->form == LF_LOOP_SERIAL ? n : 0;
-    for (uint32_t i = 0; i < loop->n_stmts; i++) {
-        const lf_stmt *s = &loop->stmts[i];
-        if (s->kind == LF_STMT_INDEX && s->number >= first && s->number - first < free) free = s->number - first;
-    }
-    return (uint8_t)free;
-}
-
 static bool is_product(const lf_loop *loop) {
     return loop->form == LF_LOOP_PLAIN && loop->keys[LF_PRODUCT_SUM] != LF_NO_STMT;
 }
@@ -356,8 +346,8 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .n_args = loop->n_words,
                                 .rows = loop->rows,
                                 .cols = loop->cols,
-                                .merge_rows = mergeable_axes(loop, 0, loop->rows),
-                                .merge_cols = mergeable_axes(loop, loop->rows, loop->cols),
+                                .merge_rows = lf_loop_free_axes(loop, 0, loop->rows),
+                                .merge_cols = lf_loop_free_axes(loop, loop->rows, loop->cols),
                                 .single = loop->form == LF_LOOP_SORT || loop->form == LF_LOOP_SCATTER,
                                 .sorts = loop->form == LF_LOOP_SORT,
                                 .scans = loop->form == LF_LOOP_SERIAL,

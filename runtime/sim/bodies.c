@@ -274,6 +274,57 @@ BODY(floats_to_bf16x2) {
     out[0] = bf16_of(in[0]) << 16 | bf16_of(in[1]);
 }
 
+// ---- two halves in a word --------------------------------------------------------------------------------------------------------
+
+typedef struct half_format {
+    int mantissa, least, most; // explicit bits; exponents of the least normal number and of the greatest
+} half_format;
+static const half_format bf16 = {7, -126, 127}, f16 = {10, -14, 15};
+enum { HALF_NAN = 0x7fff };
+
+static double half_value(half_format f, uint32_t h) {
+    int field = (int)((h & 0x7fff) >> f.mantissa);
+    double fraction = h & ((1u << f.mantissa) - 1), hidden = field ? 1u << f.mantissa : 0, size;
+    if (field == f.most - f.least + 2)
+        size = fraction > 0 ? (double)NAN : (double)INFINITY;
+    else
+        size = ldexp(hidden + fraction, (field ? field - 1 : 0) + f.least - f.mantissa);
+    return h & 0x8000 ? -size : size;
+}
+
+// To nearest, ties to even. Every double that a half may be the neighbour of is normal.
+static uint32_t half_of(half_format f, double x) {
+    if (isnan(x)) return HALF_NAN;
+    uint32_t sign = signbit(x) ? 0x8000 : 0, infinity = (uint32_t)(f.most - f.least + 2) << f.mantissa;
+    int e = x == 0 || isinf(x) ? f.least : ilogb(x), quantum = (e < f.least ? f.least : e) - f.mantissa;
+    if (isinf(x) || e > f.most) return sign | infinity;
+    uint32_t units = (uint32_t)rint(ldexp(fabs(x), -quantum)); // the hidden bit, and a carry, count up the exponent field
+    return sign | (((uint32_t)(quantum + f.mantissa - f.least) << f.mantissa) + units);
+}
+
+// The product of two halves is exact in a double; the sum is brought to odd by what it lost, so that it can be rounded again.
+static uint32_t half_fma(half_format f, uint32_t a, uint32_t b, uint32_t c) {
+    double p = half_value(f, a) * half_value(f, b), z = half_value(f, c), sum = p + z;
+    double of_z = sum - p, lost = (p - (sum - of_z)) + (z - of_z);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if (isfinite(sum) && lost != 0 && !(bits & 1)) sum = nextafter(sum, lost > 0 ? (double)INFINITY : -(double)INFINITY);
+    return half_of(f, sum);
+}
+
+static uint64_t half_fmas(half_format f, const uint64_t *in) {
+    uint32_t low = half_fma(f, (uint32_t)in[0] & 0xffff, (uint32_t)in[1] & 0xffff, (uint32_t)in[2] & 0xffff);
+    return low | half_fma(f, (uint32_t)in[0] >> 16, (uint32_t)in[1] >> 16, (uint32_t)in[2] >> 16) << 16;
+}
+BODY(fma_bf16x2) {
+    UNUSED;
+    out[0] = half_fmas(bf16, in);
+}
+BODY(fma_f16x2) {
+    UNUSED;
+    out[0] = half_fmas(f16, in);
+}
+
 // The greater (or, of the bits turned round, the lesser) of two halves by their order as numbers, -0 below +0; a NaN wins.
 static uint32_t greater_half(uint32_t a, uint32_t b, uint32_t infinity, bool least) {
     if ((a & 0x7fff) > infinity || (b & 0x7fff) > infinity) return 0x7fff;

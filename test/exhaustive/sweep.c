@@ -1,4 +1,5 @@
-// All 2^32 floats of every unary op, a device against the CPU device: each computes 4096 sums of 4096 weighted results a launch,
+// All 2^32 floats of every unary op, and all 2^32 pairs of halves of the binary ops that a GPU computes two at a time, a device against
+// the CPU device: each computes 4096 sums of 4096 weighted results a launch,
 // and only where these differ are the results themselves looked at. (Integer sums wrap, so their order is free; the weights are odd,
 // so one differing result always shows.)
 #include "test/exhaustive/exhaustive.h"
@@ -15,21 +16,36 @@ typedef struct side {
     uint64_t *host;
 } side;
 
+// What is swept: the op of a float of these 32 bits, or of the halves in the low and the high 16.
+typedef struct subject {
+    const char *name, *statement; // of %x, or of %x and %z
+    lfuser_dtype dtype;
+    bool predicate;
+} subject;
+
 // Bits of the results: a computed NaN has the canonical ones.
-static void program_text(char *text, size_t room, const op *f, bool sums) {
-    char statement[64];
-    snprintf(statement, sizeof statement, "%s", f->statement);
-    char *a = strstr(statement, "%a");
-    a[1] = 'x';
-    const char *bits = f->predicate ? "cast %y, dtype=u32" : "bitcast %y, dtype=u32";
+static void program_text(char *text, size_t room, const subject *f, bool sums) {
+    const char *name = lfuser_dtype_name(f->dtype);
+    bool pairs = f->dtype != LFUSER_F32;
     int n = sums ? snprintf(text, room,
                             "fusion @sweep(%%s: i64) {\n  %%r = iota %d, 0, %d, dtype=i64\n  %%q = add %%r, %%s\n"
                             "  %%u = unsqueeze %%q, axes=[1]\n  %%c = iota %d, 0, 1, dtype=i64\n  %%i = add %%u, %%c\n",
                             ROWS, ROW, ROW)
                  : snprintf(text, room, "fusion @row(%%s: i64) {\n  %%c = iota %d, 0, 1, dtype=i64\n  %%i = add %%c, %%s\n",
                             ROW);
+    n += snprintf(text + n, room - (size_t)n, "  %%j = cast %%i, dtype=u32\n");
+    if (pairs)
+        n += snprintf(text + n, room - (size_t)n,
+                      "  %%l = cast %%j, dtype=u16\n  %%x = bitcast %%l, dtype=%s\n  %%g = shr %%j, 16\n"
+                      "  %%h16 = cast %%g, dtype=u16\n  %%z = bitcast %%h16, dtype=%s\n",
+                      name, name);
+    else
+        n += snprintf(text + n, room - (size_t)n, "  %%x = bitcast %%j, dtype=f32\n");
+    n += snprintf(text + n, room - (size_t)n, "  %%y = %s\n", f->statement);
     n += snprintf(text + n, room - (size_t)n,
-                  "  %%j = cast %%i, dtype=u32\n  %%x = bitcast %%j, dtype=f32\n  %%y = %s\n  %%b = %s\n", statement, bits);
+                  f->predicate ? "  %%b = cast %%y, dtype=u32\n"
+                  : pairs      ? "  %%k = bitcast %%y, dtype=u16\n  %%b = cast %%k, dtype=u32\n"
+                               : "  %%b = bitcast %%y, dtype=u32\n");
     if (sums)
         snprintf(
             text + n, room - (size_t)n,
@@ -39,7 +55,7 @@ static void program_text(char *text, size_t room, const op *f, bool sums) {
         snprintf(text + n, room - (size_t)n, "  return %%b\n}\n");
 }
 
-static lfuser_executable *compiled(machine *m, const op *f, bool sums) {
+static lfuser_executable *compiled(machine *m, const subject *f, bool sums) {
     char text[1024];
     lfuser_fusion *fusion;
     lfuser_executable *e;
@@ -79,7 +95,7 @@ static void look_into_row(side *sides, uint64_t row, tally *t) {
                  (unsigned long long)(row * ROW));
 }
 
-static void sweep(side *sides, const op *f) {
+static void sweep(side *sides, const subject *f) {
     tally t = {.inputs = 1ull << 32};
     double begin = seconds();
     for (int k = 0; k < 2; k++) {
@@ -100,7 +116,7 @@ static void sweep(side *sides, const op *f) {
         lfuser_executable_destroy(sides[k].row);
     }
     printf("%6.1f s  ", seconds() - begin);
-    report("sweep", LFUSER_F32, f->name, &t, true, false);
+    report("sweep", f->dtype, f->name, &t, true, false);
 }
 
 void sweep_all(machine *m, const options *o) {
@@ -111,8 +127,20 @@ void sweep_all(machine *m, const options *o) {
         sides[k].host = malloc(sizeof(uint64_t) * ROWS * CHUNKS);
         must(lfuser_memory_alloc(sides[k].m->stream, sizeof(uint64_t) * ROWS * CHUNKS, &sides[k].memory), "memory");
     }
-    for (size_t i = 0; i < n_ops; i++)
-        if (wanted(o, ops[i].name)) sweep(sides, &ops[i]);
+    for (size_t i = 0; i < n_ops; i++) {
+        char statement[64]; // "silu %a"
+        snprintf(statement, sizeof statement, "%s", ops[i].statement);
+        strstr(statement, "%a")[1] = 'x';
+        if (wanted(o, ops[i].name)) sweep(sides, &(subject){ops[i].name, statement, LFUSER_F32, ops[i].predicate});
+    }
+    static const subject pairs[] = {{"add", "add %x, %z", LFUSER_BF16, false}, {"sub", "sub %x, %z", LFUSER_BF16, false},
+                                    {"mul", "mul %x, %z", LFUSER_BF16, false}, {"min", "min %x, %z", LFUSER_BF16, false},
+                                    {"max", "max %x, %z", LFUSER_BF16, false}, {"fma", "fma %x, %z, %x", LFUSER_BF16, false},
+                                    {"add", "add %x, %z", LFUSER_F16, false},  {"sub", "sub %x, %z", LFUSER_F16, false},
+                                    {"mul", "mul %x, %z", LFUSER_F16, false},  {"min", "min %x, %z", LFUSER_F16, false},
+                                    {"max", "max %x, %z", LFUSER_F16, false},  {"fma", "fma %x, %z, %x", LFUSER_F16, false}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (wanted(o, pairs[i].name) || wanted(o, "pairs")) sweep(sides, &pairs[i]);
     for (int k = 0; k < 2; k++) {
         free(sides[k].host);
         lfuser_memory_free(sides[k].m->stream, sides[k].memory);

@@ -1,6 +1,6 @@
 // Every schedule of rows and of plain elements, on the device against the interpreter, by the bit: rows of lengths around what a warp,
 // a thread's vectors, a span and a chunk hold, in every layout, with results poisoned first and guards around them (check_case). On a
-// GPU these are the classes WARP, RESIDENT, ROUNDS, BLOCK, SPLIT and OUTER, with and without vectors.
+// GPU these are the classes WARP, RESIDENT, ROUNDS, BLOCK, SPLIT, OUTER and STACK, with and without vectors.
 #include "test/support/api/oracle.h"
 #include <math.h>
 
@@ -220,7 +220,27 @@ static const char *const elements[] = {
     "(%x: $D[%a, %b]) { %z = triu %x, diagonal=1 return %z }",
     "(%x: $D[%m, %b], %i: i64[%a]) { %z = take %x, %i, axis=0 return %z }",
     "(%x: $D[%b, %m], %i: i64[%b, %a]) { %z = gather %x, %i, axis=1 return %z }",
+    // Arithmetic of halves goes in pairs.
+    "(%x: $D[%a, %b], %y: $D[%a, %b]) { %s = add %x, %y %d = sub %x, %y %m = mul %x, %y %f = fma %x, %y, %x return %s, %d, "
+    "%m, %f "
+    "}",
+    "(%x: $D[%a, %b], %y: $D[%a, %b]) { %l = min %x, %y %g = max %x, %y %c = clamp %x, -1, %y %r = relu %x %n = neg %y %b2 "
+    "= abs "
+    "%x return %l, %g, %c, %r, %n, %b2 }",
+    "(%x: $D[%a, %b], %y: $D[%a, %b]) { %c = lt %x, %y %z = select %c, %x, %y %n = sub %x, %y %w = select %c, %n, %x return "
+    "%z, "
+    "%w }",
+    // Parts of a cat that begin at multiples of a vector, or do not; rotated halves.
+    "(%x: $D[%b, 32], %y: $D[%b, 16]) { %z = cat %x, %y, %x, axis=1 return %z }",
+    "(%x: $D[%b, 12], %y: $D[%b, 20]) { %z = cat %x, %y, axis=1 return %z }",
+    "(%x: $D[%a, %b, 32], %c: $D[%b, 32], %s: $D[%b, 32]) { %q = slice %x, [0, 0, 0], [%a, %b, 16], none %r = slice %x, [0, "
+    "0, "
+    "16], [%a, %b, 32], none %m = neg %r %t = cat %m, %q, axis=2 %u = mul %x, %c %v = mul %t, %s %z = add %u, %v return %z "
+    "}",
     // Random numbers.
+    "(%x: $D[%a, %b]) { %u = uniform [%a, %b], 0, 1, 5, 0, dtype=f32 %k = ge %u, 0.3 %l = lt %u, 0.7 %t = cast %k, dtype=$D "
+    "%z = "
+    "add %x, %t return %z, %l }",
     "(%x: $D[%a, %b]) { %u = uniform [%a, %b], 0, 1, 5, 0, dtype=$D %z = add %x, %u return %z }",
     "(%x: $D[%a, %b]) { %u = normal [%a, %b], 0, 1, 5, 2, dtype=$D %z = add %x, %u return %z }",
     "(%x: $D[%a, %b]) { %u = uniform [%b, %a], 0, 1, 5, 0, dtype=$D %t = permute %u, [1, 0] %z = add %x, %t return %z }",
@@ -240,6 +260,29 @@ START_TEST(elements_of_every_shape) {
 }
 END_TEST
 
+// Vectors of a thread that are neighbours along an axis (class STACK), along which other operands are constant: enough threads must be
+// left for a GPU, and the axis must be a multiple of the vectors.
+static const char *const stacks[] = {
+    "(%x: $D[%a, %b], %y: $D[%b], %w: $D[%a, %b]) { %s = add %x, %y %t = silu %s %r = sub %t, %w return %r, %s }",
+    "(%x: $D[%c, %a, %d], %y: $D[%c, 1, %d]) { %m = mul %x, %y %r = gelu %m, approximate=tanh return %r }",
+};
+
+START_TEST(vectors_above_each_other) {
+    enum { THREADS = 132 * 256, LANES = 8 };
+    static const lfuser_dtype dtypes[] = {LFUSER_BF16, LFUSER_F16};
+    if (!strcmp(test_device_name(), "cpu")) return;
+    for (unsigned k = 0; k < COUNT(dtypes) - is_sim(); k++) {
+        test_program p;
+        ck_assert(program_open(&p, stacks[_i], dtypes[k]));
+        for (int64_t above = 2; above <= (is_sim() ? 3 : 8); above++) {
+            const int64_t columns = THREADS * LANES, extents[4] = {above, columns, columns / 16, 16};
+            check_case(&p, &(case_options){.n = 7, .extents = extents, .in = LAYOUT_DENSE, .seed = (uint64_t)above});
+        }
+        program_close(&p);
+    }
+}
+END_TEST
+
 static Suite *make(void) {
     Suite *s = suite_create("api schedules");
     tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
@@ -249,6 +292,7 @@ static Suite *make(void) {
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);
     tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));
+    tcase_add_loop_test(device_tcase(s, "stacks", 600), vectors_above_each_other, 0, COUNT(stacks));
     return s;
 }
 

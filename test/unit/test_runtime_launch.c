@@ -250,6 +250,93 @@ START_TEST(more_than_32_bits) {
 }
 END_TEST
 
+// x plus a bias along the innermost axis: vectors lie one above the other where the rows are many enough and even.
+static void bias(kernel *k, int64_t m, int64_t n) {
+    kernel_init(k, 2, STRIDES(m, n));
+    add(k, 2, false, 0, STRIDES(n, 1));
+    add(k, 2, false, 4096, STRIDES(0, 1))->varies = 2;
+    add(k, 2, true, 8192, STRIDES(n, 1));
+    k->launch.weight = 14;
+    plan(k);
+}
+
+START_TEST(what_is_constant_along_an_axis_is_loaded_once) {
+    kernel k;
+    bias(&k, 4096, 4096);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_STACK);
+    ck_assert_uint_eq(k.plan.cls.vector, 8);
+    ck_assert_uint_eq(k.plan.cls.spans, 4);
+    ck_assert_uint_eq(k.plan.cls.chunks, 0);
+    ck_assert_uint_eq(k.plan.cls.tiled, 2);
+    ck_assert_uint_eq(k.plan.cells, 1024 * 4096);
+    lfuser_abi_class classes[LF_MAX_CLASSES];
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes);
+    ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
+    bias(&k, 4098, 4096); // a multiple of two
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_STACK);
+    ck_assert_uint_eq(k.plan.cls.spans, 2);
+    ck_assert_uint_eq(k.plan.cells, 2049 * 4096);
+    bias(&k, 4097, 4096);
+    expect_plain(&k, 8);
+    bias(&k, 4096, 4100); // no vectors
+    expect_plain(&k, 1);
+    bias(&k, 64, 4096); // too few threads would be left
+    expect_plain(&k, 8);
+    bias(&k, 1, 1 << 24); // one row: nothing is constant
+    expect_plain(&k, 8);
+}
+END_TEST
+
+// Axes merge first; where a kernel looks at indices, does little, or takes few elements at once, nothing is stacked.
+START_TEST(stacks_lie_along_merged_axes) {
+    kernel k;
+    kernel_init(&k, 4, STRIDES(4, 32, 8192, 128));
+    int64_t h = 8192 * 128;
+    add(&k, 2, false, 0, STRIDES(32 * h, h, 128, 1));
+    add(&k, 2, false, 4096, STRIDES(0, 0, 128, 1))->varies = 12;
+    add(&k, 2, true, 8192, STRIDES(32 * h, h, 128, 1));
+    k.launch.weight = 14;
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_STACK);
+    ck_assert_uint_eq(k.plan.cls.rows, 2);
+    ck_assert_uint_eq(k.plan.cls.chunks, 2);
+    ck_assert_uint_eq(k.plan.cls.tiled, 2);
+    lfuser_abi_class classes[LF_MAX_CLASSES];
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes);
+    ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
+    k.launch.weight = 4;
+    plan(&k);
+    expect_plain(&k, 8);
+    k.launch.weight = 14;
+    k.launch.merge_rows = 3;
+    plan(&k);
+    expect_plain(&k, 8);
+    ck_assert_uint_eq(k.plan.cls.rows, 3);
+    lf_launch_usual_classes(&k.launch, LF_DEVICE_CUDA, classes);
+    ck_assert_uint_eq(lf_class_key(classes[0]), lf_class_key(k.plan.cls));
+    k.launch.merge_rows = 4;
+    for (unsigned i = 0; i < 3; i++) k.accesses[i].bytes = 4;
+    plan(&k);
+    expect_plain(&k, 4);
+}
+END_TEST
+
+START_TEST(offsets_beyond_32_bits_are_wide) {
+    kernel k;
+    kernel_init(&k, 2, STRIDES(3, 1024));
+    add(&k, 4, false, 0, STRIDES(INT64_C(1) << 30, 1)); // the last row begins at 2^31
+    add(&k, 4, true, 8192, STRIDES(1024, 1));
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.wide, 1);
+    k.slots[k.accesses[0].word + 1] = (uint64_t)-((INT64_C(1) << 30) - 1024);
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.wide, 0);
+    k.slots[k.accesses[0].word + 1] = (uint64_t)INT64_MIN;
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.wide, 1);
+}
+END_TEST
+
 START_TEST(classes_have_different_keys) {
     uint64_t seen[4096];
     uint32_t n = 0;
@@ -258,6 +345,12 @@ START_TEST(classes_have_different_keys) {
             lfuser_abi_class c = {
                 .rows = 2, .vector = vector, .shape = tiled ? LFUSER_ABI_TILE : LFUSER_ABI_BLOCK, .tiled = (uint8_t)tiled};
             seen[n++] = lf_class_key(c);
+            seen[n++] = lf_class_key((lfuser_abi_class){.rows = 2,
+                                                        .vector = vector,
+                                                        .shape = LFUSER_ABI_STACK,
+                                                        .spans = 4,
+                                                        .chunks = (uint8_t)(tiled % 3),
+                                                        .tiled = (uint8_t)tiled});
         }
     for (unsigned i = 0; i < 1u << 11; i++) {
         lfuser_abi_class c = {.rows = 1,
@@ -390,6 +483,9 @@ int main(void) {
     Suite *s = suite_create("launch");
     TCase *t = tcase_create("tiles");
     tcase_add_test(t, a_transpose_is_tiled_by_element_size);
+    tcase_add_test(t, what_is_constant_along_an_axis_is_loaded_once);
+    tcase_add_test(t, stacks_lie_along_merged_axes);
+    tcase_add_test(t, offsets_beyond_32_bits_are_wide);
     tcase_add_test(t, what_is_not_aligned_goes_by_single_elements);
     tcase_add_test(t, small_and_contiguous_is_not_tiled);
     tcase_add_test(t, the_other_axis_comes_before_the_innermost);

@@ -37,12 +37,57 @@ void lf_kernel_use_copy(lf_kernel *k, unsigned copy) {
 
 // Where a statement's registers are: what belongs to a row is shared by all copies of its columns.
 static lf_copy *home(lf_kernel *k, lf_stmt_id id) {
-    return k->loop->cols && !k->loop->stmts[id].column ? &k->copies[0] : k->at;
+    return k->once[id] || (k->loop->cols && !k->loop->stmts[id].column) ? &k->copies[0] : k->at;
 }
 
 static lf_register *registers_of(lf_kernel *k, lf_stmt_id id) { return &home(k, id)->registers[(size_t)id * LF_MAX_LANES]; }
 
 static bool *ready_of(lf_kernel *k, lf_stmt_id id) { return &home(k, id)->ready[id]; }
+
+// By how much an i64 grows from lane to lane: 0, 1, or UNKNOWN; and whether it is a multiple of the lanes in lane 0. (Where vectors are
+// taken, one begins at a multiple of its lanes, and the extent of their axis is one too.)
+enum { UNKNOWN = 2 };
+static unsigned growth(const lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    if (!k->varies[id]) return 0;
+    if (s->kind == LF_STMT_INDEX) return 1;
+    if (s->kind != LF_STMT_SIMPLE || s->compute != LF_I64 || (s->code != LF_OP_ADD && s->code != LF_OP_SUB)) return UNKNOWN;
+    unsigned a = growth(k, s->args[0]), b = growth(k, s->args[1]);
+    return s->code == LF_OP_ADD && a + b <= 1 ? a + b : s->code == LF_OP_SUB && b == 0 ? a : UNKNOWN;
+}
+
+bool lf_grows_by_one(const lf_kernel *k, lf_stmt_id id) { return growth(k, id) == 1; }
+
+bool lf_is_multiple(const lf_kernel *k, lf_stmt_id id) {
+    const lf_stmt *s = &k->loop->stmts[id];
+    if (s->kind == LF_STMT_INDEX) return k->varies[id];
+    if (s->kind == LF_STMT_CONST) return s->dtype == LF_I64 && s->constant.word[0] % k->lanes == 0;
+    if (s->kind == LF_STMT_SCALAR)
+        return k->vector_axis < LF_MAX_AXES && k->loop->scalars[s->number] == k->loop->extents[k->vector_axis];
+    if (s->kind != LF_STMT_SIMPLE || s->compute != LF_I64) return false;
+    if (s->code == LF_OP_MUL) return lf_is_multiple(k, s->args[0]) || lf_is_multiple(k, s->args[1]);
+    return (s->code == LF_OP_ADD || s->code == LF_OP_SUB) && lf_is_multiple(k, s->args[0]) && lf_is_multiple(k, s->args[1]);
+}
+
+// i < n or i >= n where i grows by one from lane to lane, and both begin at multiples of the lanes: the same in all lanes of a vector.
+static bool is_same_in_lanes(const lf_kernel *k, const lf_stmt *s) {
+    if (s->kind != LF_STMT_SIMPLE || s->compute != LF_I64 || k->lanes == 1 || s->code < LF_OP_LT || s->code > LF_OP_GE)
+        return false;
+    bool from_left = s->code == LF_OP_LT || s->code == LF_OP_GE;
+    return growth(k, s->args[!from_left]) == 1 && growth(k, s->args[from_left]) == 0 && lf_is_multiple(k, s->args[0]) &&
+           lf_is_multiple(k, s->args[1]);
+}
+
+// Does not depend on the axis that vectors are stacked along, and has no effect.
+static bool is_once(const lf_kernel *k, const lf_stmt *s) {
+    if (s->kind == LF_STMT_STORE || s->kind == LF_STMT_DELIVER) return false;
+    if (s->kind == LF_STMT_INDEX && s->number == k->cls.chunks) return false;
+    if (s->kind == LF_STMT_LOAD && (s->number >= LFUSER_ABI_TILED_ACCESSES || !(k->cls.tiled >> s->number & 1)))
+        return false;
+    for (unsigned n = 0; n < s->n_args; n++)
+        if (s->args[n] != LF_NO_STMT && !k->once[s->args[n]]) return false;
+    return s->guard == LF_NO_STMT || k->once[s->guard];
+}
 
 lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     LLVMContextRef c = k->e->context;
@@ -54,9 +99,10 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
     k->cols = k->cls.cols < loop->cols ? k->cls.cols : loop->cols;
     const lf_allocator *a = k->l->allocator;
     k->at = &k->copies[0];
-    k->varies = lf_alloc_zero(a, 3 * (size_t)loop->n_stmts);
+    k->varies = lf_alloc_zero(a, 4 * (size_t)loop->n_stmts);
     k->marks[0] = k->varies + loop->n_stmts;
     k->marks[1] = k->varies + 2 * (size_t)loop->n_stmts;
+    k->once = k->varies + 3 * (size_t)loop->n_stmts;
     if (!k->varies || !make_copy(k, k->at)) return lf_out_of_memory();
     k->v_function = LLVMAddFunction(k->e->module, "kernel", function_type);
     k->v_args = LLVMGetParam(k->v_function, 0);
@@ -74,8 +120,9 @@ lf_status lf_kernel_begin(lf_kernel *k, LLVMTypeRef function_type) {
         if (s->kind == LF_STMT_INDEX && s->number == innermost) k->varies[i] = true;
         if (s->kind == LF_STMT_LOAD && innermost < LF_MAX_AXES && loop->accesses[s->number].strides[innermost])
             k->varies[i] = true;
-        if (s->kind == LF_STMT_REDUCE && !outer) k->varies[i] = false;
+        if ((s->kind == LF_STMT_REDUCE && !outer) || is_same_in_lanes(k, s)) k->varies[i] = false;
         if (s->kind == LF_STMT_SCAN || s->kind == LF_STMT_SCAN_POSITION) k->varies[i] = true;
+        k->once[i] = k->cls.shape == LFUSER_ABI_STACK && is_once(k, s);
     }
     return NULL;
 }
@@ -131,12 +178,13 @@ LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name) {
 
 // ---- indices -------------------------------------------------------------------------------------------------------------------
 
-LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked) {
-    return lf_word(k, k->loop->extents_word + lf_row_axis(k, walked));
+static LLVMValueRef extent_of(lf_kernel *k, unsigned axis) {
+    int64_t extent;
+    if (k->gpu && lf_loop_fixed_extent(k->loop, axis, &extent)) return lf_i64_const(k, extent);
+    return lf_word(k, k->loop->extents_word + axis);
 }
-LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked) {
-    return lf_word(k, k->loop->extents_word + lf_column_axis(k, walked));
-}
+LLVMValueRef lf_row_extent(lf_kernel *k, unsigned walked) { return extent_of(k, lf_row_axis(k, walked)); }
+LLVMValueRef lf_column_extent(lf_kernel *k, unsigned walked) { return extent_of(k, lf_column_axis(k, walked)); }
 
 LLVMValueRef lf_columns(lf_kernel *k) {
     LLVMValueRef v = lf_i64_const(k, 1);
@@ -284,11 +332,14 @@ static void emit_one(lf_kernel *k, lf_stmt_id id) {
         lf_emit_memory(k, id, registers_of(k, id));
         return;
     }
-    if (s->kind == LF_STMT_ELEM && k->varies[id]) {
+    if ((s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE) && k->varies[id]) {
         lf_register args[LF_MAX_LANES][LF_EMIT_OPERANDS] = {0};
         for (unsigned lane = 0; lane < k->lanes; lane++) arguments(k, s, lane, args[lane]);
-        lf_emit_elem_lanes(k->e, s->op, args, k->lanes, registers_of(k, id));
-        return;
+        if (s->kind == LF_STMT_ELEM) {
+            lf_emit_elem_lanes(k->e, s->op, args, k->lanes, registers_of(k, id));
+            return;
+        }
+        if (s->compute == s->dtype && lf_emit_pairs(k->e, s->code, s->dtype, args, k->lanes, registers_of(k, id))) return;
     }
     for (unsigned lane = 0; lane < (k->varies[id] ? k->lanes : 1u); lane++)
         registers_of(k, id)[lane] = emit_lane(k, s, lane);

@@ -36,7 +36,8 @@ typedef struct lf_kernel {
     unsigned rows, cols;                 // axes that are walked: the last cls.rows and cls.cols ones
     LLVMValueRef v_words[512]; // argument words read so far, in the entry block (NULL: not yet); more are read anew
     bool *varies;              // by statement: differs between lanes
-    bool *marks[2];            // by statement: scratch of lf_emit_statement and lf_emit_loads
+    bool *once;     // by statement: the same in all copies (class STACK); copies of columns have their rows for that
+    bool *marks[2]; // by statement: scratch of lf_emit_statement and lf_emit_loads
     lf_copy copies[LF_MAX_COPIES];
     lf_copy *at; // the copy that is being emitted
     // GPU: columns that lie in shared memory (gpu_stage.c), a vector a thread, copy and access
@@ -92,6 +93,8 @@ unsigned lf_loaded_registers(lf_kernel *k, unsigned pass);
 void lf_set_reduced(lf_kernel *k, lf_stmt_id id, unsigned lane, lf_partial p);
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane);
 LLVMValueRef lf_alloca(lf_kernel *k, LLVMTypeRef type, const char *name);
+bool lf_is_multiple(const lf_kernel *k, lf_stmt_id id);  // an i64, of the lanes, in the first lane
+bool lf_grows_by_one(const lf_kernel *k, lf_stmt_id id); // an i64, from lane to lane
 LLVMValueRef lf_i64_const(lf_kernel *k, int64_t v);
 LLVMBasicBlockRef lf_block(lf_kernel *k, const char *name);
 

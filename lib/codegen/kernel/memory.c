@@ -4,10 +4,13 @@
 
 // ---- addresses -----------------------------------------------------------------------------------------------------------------------
 
-// index * stride. In the 32-bit class both fit 32 bits, and the product is one wide multiply.
+static bool is_narrow(const lf_kernel *k) { return k->gpu && !k->cls.wide; }
+
+// index * stride. In the 32-bit class both fit 32 bits, and the product is one wide multiply; a stride of 1 keeps what LLVM knows of the
+// index. As i64, so that a loop over columns can step from one to the next.
 static LLVMValueRef scaled(lf_kernel *k, LLVMValueRef v_index, LLVMValueRef v_stride) {
     LLVMBuilderRef b = k->e->builder;
-    if (k->gpu && !k->cls.wide) {
+    if (is_narrow(k) && !LLVMIsConstant(v_stride)) {
         v_index = LLVMBuildSExt(b, LLVMBuildTrunc(b, v_index, k->l_i32, ""), k->l_i64, "");
         v_stride = LLVMBuildSExt(b, LLVMBuildTrunc(b, v_stride, k->l_i32, ""), k->l_i64, "");
     }
@@ -27,7 +30,10 @@ static bool is_tiled(const lf_kernel *k, const lf_access *access) {
 
 // The stride along the vector axis is known while compiling: NULL for 0.
 static LLVMValueRef stride_of(lf_kernel *k, const lf_access *access, unsigned axis) {
-    if (axis != k->vector_axis || k->cls.vector <= 1 || is_tiled(k, access)) return lf_word(k, access->word + 1 + axis);
+    if (axis != k->vector_axis || k->cls.vector <= 1 || is_tiled(k, access)) {
+        uint32_t alike = lf_loop_alike(k->loop, (uint32_t)(access - k->loop->accesses));
+        return lf_word(k, k->loop->accesses[alike].word + 1 + axis);
+    }
     return access->strides[axis] ? lf_i64_const(k, 1) : NULL;
 }
 
@@ -40,9 +46,20 @@ static LLVMValueRef step_along(lf_kernel *k, const lf_access *access, LLVMValueR
 void lf_set_row_addresses(lf_kernel *k) {
     for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
         const lf_access *access = &k->loop->accesses[i];
-        LLVMValueRef v = LLVMBuildIntToPtr(k->e->builder, lf_word(k, access->word), k->l_pointer, "");
-        for (unsigned r = 0; r < k->rows; r++) v = step_along(k, access, v, lf_row_axis(k, r), k->at->v_row[r]);
-        k->at->v_row_base[i] = v;
+        LLVMValueRef v_base = LLVMBuildIntToPtr(k->e->builder, lf_word(k, access->word), k->l_pointer, ""), v_offset = NULL;
+        for (unsigned r = 0; r < k->rows; r++) {
+            LLVMValueRef v_stride = stride_of(k, access, lf_row_axis(k, r));
+            if (!v_stride) continue;
+            LLVMValueRef v_index = k->at->v_row[r];
+            if (is_narrow(k)) { // as the sum of all does
+                v_index = LLVMBuildTrunc(k->e->builder, v_index, k->l_i32, "");
+                v_stride = LLVMBuildTrunc(k->e->builder, v_stride, k->l_i32, "");
+            }
+            LLVMValueRef v_step = LLVMBuildMul(k->e->builder, v_index, v_stride, "");
+            v_offset = v_offset ? LLVMBuildAdd(k->e->builder, v_offset, v_step, "") : v_step;
+        }
+        // Accesses with the same strides share the offset.
+        k->at->v_row_base[i] = v_offset ? advance(k, access, v_base, v_offset) : v_base;
     }
 }
 
@@ -115,13 +132,13 @@ static LLVMValueRef part_of(lf_kernel *k, LLVMValueRef v_vector, unsigned part) 
 
 static void take_apart(lf_kernel *k, const lf_stmt *s, LLVMValueRef v_vector, lf_register *out) {
     LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_word = NULL; // of the lane and the next one
     for (unsigned lane = 0; lane < k->lanes; lane++) {
         lf_register *r = &out[lane];
         *r = (lf_register){NULL, NULL};
         if (is_paired(k, s)) {
-            LLVMValueRef v_word = part_of(k, v_vector, lane / 2);
-            if (lane % 2) v_word = LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, 16, false), "");
-            r->re = LLVMBuildTrunc(b, v_word, LLVMInt16TypeInContext(k->e->context), "");
+            if (lane % 2 == 0) v_word = part_of(k, v_vector, lane / 2);
+            r->re = lf_emit_half_of_pair(k->e, v_word, lane % 2);
         } else if (lf_is_complex(s->dtype)) {
             *r = (lf_register){part_of(k, v_vector, 2 * lane), part_of(k, v_vector, 2 * lane + 1)};
         } else {

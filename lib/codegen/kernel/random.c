@@ -44,40 +44,47 @@ static void block_of(lf_kernel *k, const draw *r, LLVMValueRef v_element, LLVMVa
     lf_emit_philox(k->e, r->v_seed, v_block, lf_i64_const(k, 0), words);
 }
 
-// u in [0, 1) as float or double, from a word, or two for f64.
-static LLVMValueRef unit_of(lf_kernel *k, const draw *r, LLVMValueRef v_word, LLVMValueRef v_low_word) {
+// What a number is made of: one word, or for f64 two as an i64. Of the element number `at` of a block, known while compiling.
+static LLVMValueRef bits_at(lf_kernel *k, const draw *r, LLVMValueRef words[4], unsigned at) {
+    if (!is_wide(r)) return words[at];
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_high = LLVMBuildZExt(b, words[2 * at], k->l_i64, ""),
+                 v_low = LLVMBuildZExt(b, words[2 * at + 1], k->l_i64, "");
+    return LLVMBuildOr(b, LLVMBuildShl(b, v_high, lf_i64_const(k, 32), ""), v_low, "bits");
+}
+
+// u in [0, 1) as float or double.
+static LLVMValueRef unit_of(lf_kernel *k, const draw *r, LLVMValueRef v_bits) {
     LLVMBuilderRef b = k->e->builder;
     if (is_wide(r)) {
-        LLVMValueRef v_high = LLVMBuildZExt(b, v_word, k->l_i64, ""), v_low = LLVMBuildZExt(b, v_low_word, k->l_i64, "");
-        LLVMValueRef v_both = LLVMBuildOr(b, LLVMBuildShl(b, v_high, lf_i64_const(k, 32), ""), v_low, "");
-        LLVMValueRef v = LLVMBuildUIToFP(b, LLVMBuildLShr(b, v_both, lf_i64_const(k, 11), ""),
+        LLVMValueRef v = LLVMBuildUIToFP(b, LLVMBuildLShr(b, v_bits, lf_i64_const(k, 11), ""),
                                          LLVMDoubleTypeInContext(k->e->context), "");
         return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), 0x1p-53), "u");
     }
     unsigned drop = r->unit == LF_F16 ? 21 : r->unit == LF_BF16 ? 24 : 8;
     double scale = r->unit == LF_F16 ? 0x1p-11 : r->unit == LF_BF16 ? 0x1p-8 : 0x1p-24;
-    LLVMValueRef v = LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, drop, false), "");
+    LLVMValueRef v = LLVMBuildLShr(b, v_bits, LLVMConstInt(k->l_i32, drop, false), "");
     v = LLVMBuildSIToFP(b, v, LLVMFloatTypeInContext(k->e->context), ""); // below 2^31
     return LLVMBuildFMul(b, v, LLVMConstReal(LLVMTypeOf(v), scale), "u");
 }
 
-// Of the element number `at` of a block; known while compiling.
 static LLVMValueRef unit_at(lf_kernel *k, const draw *r, LLVMValueRef words[4], unsigned at) {
-    return is_wide(r) ? unit_of(k, r, words[2 * at], words[2 * at + 1]) : unit_of(k, r, words[at], NULL);
+    return unit_of(k, r, bits_at(k, r, words, at));
 }
 
 // Of any element.
-static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
+static LLVMValueRef bits(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
     LLVMBuilderRef b = k->e->builder;
     LLVMTypeRef l_bool = LLVMInt1TypeInContext(k->e->context);
     LLVMValueRef words[4], v_bit0 = LLVMBuildTrunc(b, v_element, l_bool, "");
     block_of(k, r, v_element, words);
-    if (is_wide(r))
-        return unit_of(k, r, l_select(k->e, v_bit0, words[2], words[0]), l_select(k->e, v_bit0, words[3], words[1]));
+    if (is_wide(r)) return l_select(k->e, v_bit0, bits_at(k, r, words, 1), bits_at(k, r, words, 0));
     LLVMValueRef v_bit1 = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_element, lf_i64_const(k, 1), ""), l_bool, "");
-    return unit_of(
-        k, r, l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0])),
-        NULL);
+    return l_select(k->e, v_bit1, l_select(k->e, v_bit0, words[3], words[2]), l_select(k->e, v_bit0, words[1], words[0]));
+}
+
+static LLVMValueRef unit(lf_kernel *k, const draw *r, LLVMValueRef v_element) {
+    return unit_of(k, r, bits(k, r, v_element));
 }
 
 // ---- distributions ---------------------------------------------------------------------------------------------------------------
@@ -86,7 +93,13 @@ static LLVMValueRef math(lf_kernel *k, lf_opcode code, lf_dtype d, LLVMValueRef 
     return lf_emit_simple(k->e, code, d, (lf_register){v, NULL}, (lf_register){NULL, NULL}).re;
 }
 
+static bool is_number(LLVMValueRef v, double value) {
+    LLVMBool lost;
+    return LLVMIsAConstantFP(v) && LLVMConstRealGetDouble(v, &lost) == value;
+}
+
 static lf_register uniform(lf_kernel *k, const draw *r, LLVMValueRef v_unit) {
+    if (!lf_is_half(r->s->dtype) && is_number(r->v_a, 0) && is_number(r->v_b, 1)) return (lf_register){v_unit, NULL};
     LLVMValueRef v_width = LLVMBuildFSub(k->e->builder, r->v_b, r->v_a, "");
     if (!lf_is_half(r->s->dtype)) return (lf_register){l_fma(k->e, v_unit, v_width, r->v_a), NULL};
     lf_register u = {v_unit, NULL}, width = {v_width, NULL}, low = {r->v_a, NULL};
@@ -127,19 +140,19 @@ static lf_register any_element(lf_kernel *k, const draw *r, LLVMValueRef v_eleme
                   l_select(k->e, v_odd, math(k, LF_OP_SIN, r->unit, p.v_angle), math(k, LF_OP_COS, r->unit, p.v_angle)));
 }
 
-// All elements of a block, of which v_element is the first.
-static void block_elements_of(lf_kernel *k, const draw *r, LLVMValueRef v_element, lf_register *out) {
+// All elements of a block, of which v_element is the first. Of uniform numbers the bits: the rest is done where ways have met.
+static void block_elements_of(lf_kernel *k, const draw *r, LLVMValueRef v_element, LLVMValueRef *out) {
     LLVMValueRef words[4];
     block_of(k, r, v_element, words);
     for (unsigned at = 0; at < block_elements(r); at++) {
         if (r->s->code == LF_OP_UNIFORM) {
-            out[at] = uniform(k, r, unit_at(k, r, words, at));
+            out[at] = bits_at(k, r, words, at);
             continue;
         }
         if (at % 2) continue;
         polar p = polar_of(k, r, unit_at(k, r, words, at), unit_at(k, r, words, at + 1));
-        out[at] = normal(k, r, p.v_radius, math(k, LF_OP_COS, r->unit, p.v_angle));
-        out[at + 1] = normal(k, r, p.v_radius, math(k, LF_OP_SIN, r->unit, p.v_angle));
+        out[at] = normal(k, r, p.v_radius, math(k, LF_OP_COS, r->unit, p.v_angle)).re;
+        out[at + 1] = normal(k, r, p.v_radius, math(k, LF_OP_SIN, r->unit, p.v_angle)).re;
     }
 }
 
@@ -161,56 +174,105 @@ lf_register lf_emit_random(lf_kernel *k, const lf_stmt *s, const lf_register arg
     return any_element(k, &r, element_of(k, args));
 }
 
-// Lanes are mostly neighbours that begin a block: then a block is made once for all its elements. Else a loop makes one at a time.
-void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*args)[LF_RANDOM_ARGS], lf_register *out) {
-    LLVMBuilderRef b = k->e->builder;
-    draw r = draw_of(k, s, args[0]);
-    unsigned block = block_elements(&r);
-    LLVMTypeRef l_value = lf_register_type(k->e, s->dtype), l_numbers = LLVMArrayType2(k->l_i64, k->lanes),
-                l_values = LLVMArrayType2(l_value, k->lanes);
-    LLVMValueRef v_first = element_of(k, args[0]), v_numbers = lf_alloca(k, l_numbers, "elements"),
-                 v_values = lf_alloca(k, l_values, "drawn");
-    LLVMValueRef v_aligned =
-        LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, v_first, lf_i64_const(k, block - 1), ""), lf_i64_const(k, 0), "");
+// ---- all lanes -----------------------------------------------------------------------------------------------------------------
+
+// Lanes' values by one of two ways where it is not known while compiling which: where the first lane begins a block, blocks are made once for all their elements; else apart.
+typedef struct lanes_draw {
+    draw r;
     LLVMValueRef v_elements[LF_MAX_LANES];
+    LLVMTypeRef l_value; // bits of uniform numbers, or normal numbers
+    LLVMValueRef v_apart[LF_MAX_LANES];
+} lanes_draw;
+
+// Neighbours: one block more than there are in the lanes, and each lane takes its word by how far the first is into its block.
+static void draw_shifted(lf_kernel *k, lanes_draw *d) {
+    LLVMBuilderRef b = k->e->builder;
+    unsigned block = block_elements(&d->r);
+    LLVMTypeRef l_bool = LLVMInt1TypeInContext(k->e->context);
+    LLVMValueRef v_first = d->v_elements[0], all[LF_MAX_LANES + 4], v_bits[2];
+    for (unsigned at = 0; at < k->lanes + block; at += block)
+        block_elements_of(k, &d->r, LLVMBuildAdd(b, v_first, lf_i64_const(k, at), ""), &all[at]);
+    for (unsigned i = 0; i < 2; i++)
+        v_bits[i] = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_first, lf_i64_const(k, i), ""), l_bool, "");
     for (unsigned lane = 0; lane < k->lanes; lane++) {
-        v_elements[lane] = element_of(k, args[lane]);
-        LLVMValueRef v_next =
-            LLVMBuildICmp(b, LLVMIntEQ, v_elements[lane], LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), "");
-        v_aligned = LLVMBuildAnd(b, v_aligned, v_next, "aligned");
+        LLVMValueRef v[2] = {NULL, NULL};
+        for (unsigned i = 0; i < block / 2; i++) v[i] = l_select(k->e, v_bits[0], all[lane + 2 * i + 1], all[lane + 2 * i]);
+        d->v_apart[lane] = block == 2 ? v[0] : l_select(k->e, v_bits[1], v[1], v[0]);
     }
-    LLVMBasicBlockRef b_whole = lf_block(k, "whole_blocks"), b_apart = lf_block(k, "apart"), b_done = lf_block(k, "drawn"),
-                      from[2];
-    LLVMBuildCondBr(b, v_aligned, b_whole, b_apart);
-    LLVMPositionBuilderAtEnd(b, b_whole);
-    lf_register whole[LF_MAX_LANES];
-    for (unsigned lane = 0; lane < k->lanes; lane += block)
-        block_elements_of(k, &r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
-    from[0] = LLVMGetInsertBlock(b);
-    LLVMBuildBr(b, b_done);
-    LLVMPositionBuilderAtEnd(b, b_apart);
+}
+
+// Any elements: one at a time, in a loop.
+static void draw_singly(lf_kernel *k, lanes_draw *d) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMTypeRef l_numbers = LLVMArrayType2(k->l_i64, k->lanes), l_values = LLVMArrayType2(d->l_value, k->lanes);
+    LLVMValueRef v_numbers = lf_alloca(k, l_numbers, "elements"), v_values = lf_alloca(k, l_values, "drawn");
     for (unsigned lane = 0; lane < k->lanes; lane++) {
         LLVMValueRef v_lane = lf_i64_const(k, lane);
-        LLVMBuildStore(b, v_elements[lane], LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_lane, 1, ""));
+        LLVMBuildStore(b, d->v_elements[lane], LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_lane, 1, ""));
     }
     lf_loop_blocks loop;
     LLVMValueRef v_at = lf_for_begin(k, &loop, lf_i64_const(k, 0), lf_i64_const(k, k->lanes), lf_i64_const(k, 1), "lane");
     LLVMValueRef v_number =
         LLVMBuildLoad2(b, k->l_i64, LLVMBuildInBoundsGEP2(b, k->l_i64, v_numbers, &v_at, 1, ""), "number");
-    LLVMBuildStore(b, any_element(k, &r, v_number).re, LLVMBuildInBoundsGEP2(b, l_value, v_values, &v_at, 1, ""));
+    LLVMValueRef v_one = d->r.s->code == LF_OP_UNIFORM ? bits(k, &d->r, v_number) : any_element(k, &d->r, v_number).re;
+    LLVMBuildStore(b, v_one, LLVMBuildInBoundsGEP2(b, d->l_value, v_values, &v_at, 1, ""));
     lf_for_end(k, &loop, LF_HINT_ROLLED);
-    LLVMValueRef apart[LF_MAX_LANES];
     for (unsigned lane = 0; lane < k->lanes; lane++) {
         LLVMValueRef v_lane = lf_i64_const(k, lane);
-        apart[lane] = LLVMBuildLoad2(b, l_value, LLVMBuildInBoundsGEP2(b, l_value, v_values, &v_lane, 1, ""), "");
+        d->v_apart[lane] = LLVMBuildLoad2(b, d->l_value, LLVMBuildInBoundsGEP2(b, d->l_value, v_values, &v_lane, 1, ""), "");
     }
+}
+
+// The first lane begins a block, whatever the kernel is given.
+static bool begins_block(const lf_kernel *k, const lf_stmt *s, unsigned block) {
+    const lf_stmt *offset = &k->loop->stmts[s->args[3]];
+    return offset->kind == LF_STMT_CONST && offset->constant.word[0] % block == 0 && lf_is_multiple(k, s->args[4]);
+}
+
+void lf_emit_random_lanes(lf_kernel *k, const lf_stmt *s, const lf_register (*args)[LF_RANDOM_ARGS], lf_register *out) {
+    LLVMBuilderRef b = k->e->builder;
+    lanes_draw d = {.r = draw_of(k, s, args[0])};
+    unsigned block = block_elements(&d.r);
+    bool is_uniform = s->code == LF_OP_UNIFORM, neighbours = lf_grows_by_one(k, s->args[LF_RANDOM_ARGS - 1]);
+    d.l_value = !is_uniform ? lf_register_type(k->e, s->dtype) : is_wide(&d.r) ? k->l_i64 : k->l_i32;
+    LLVMValueRef v_first = element_of(k, args[0]), whole[LF_MAX_LANES];
+    if (neighbours && begins_block(k, s, block)) {
+        for (unsigned lane = 0; lane < k->lanes; lane += block)
+            block_elements_of(k, &d.r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
+        for (unsigned lane = 0; lane < k->lanes; lane++)
+            out[lane] = is_uniform ? uniform(k, &d.r, unit_of(k, &d.r, whole[lane])) : (lf_register){whole[lane], NULL};
+        return;
+    }
+    LLVMValueRef v_aligned =
+        LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, v_first, lf_i64_const(k, block - 1), ""), lf_i64_const(k, 0), "aligned");
+    for (unsigned lane = 0; lane < k->lanes; lane++) {
+        d.v_elements[lane] = element_of(k, args[lane]);
+        LLVMValueRef v_next =
+            LLVMBuildICmp(b, LLVMIntEQ, d.v_elements[lane], LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), "");
+        if (!neighbours) v_aligned = LLVMBuildAnd(b, v_aligned, v_next, "aligned");
+    }
+    LLVMBasicBlockRef b_whole = lf_block(k, "whole_blocks"), b_apart = lf_block(k, "apart"), b_done = lf_block(k, "drawn"),
+                      from[2];
+    LLVMBuildCondBr(b, v_aligned, b_whole, b_apart);
+    LLVMPositionBuilderAtEnd(b, b_whole);
+    for (unsigned lane = 0; lane < k->lanes; lane += block)
+        block_elements_of(k, &d.r, LLVMBuildAdd(b, v_first, lf_i64_const(k, lane), ""), &whole[lane]);
+    from[0] = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_apart);
+    if (neighbours && is_uniform)
+        draw_shifted(k, &d);
+    else
+        draw_singly(k, &d);
     from[1] = LLVMGetInsertBlock(b);
     LLVMBuildBr(b, b_done);
     LLVMPositionBuilderAtEnd(b, b_done);
     for (unsigned lane = 0; lane < k->lanes; lane++) {
-        out[lane] = (lf_register){LLVMBuildPhi(b, l_value, ""), NULL};
-        LLVMAddIncoming(out[lane].re, (LLVMValueRef[]){whole[lane].re, apart[lane]}, from, 2);
+        out[lane] = (lf_register){LLVMBuildPhi(b, d.l_value, "drawn"), NULL};
+        LLVMAddIncoming(out[lane].re, (LLVMValueRef[]){whole[lane], d.v_apart[lane]}, from, 2);
     }
+    for (unsigned lane = 0; lane < k->lanes && is_uniform; lane++)
+        out[lane] = uniform(k, &d.r, unit_of(k, &d.r, out[lane].re));
 }
 
 bool lf_random_shares(const lf_kernel *k, const lf_stmt *s) { return k->lanes % (s->dtype == LF_F64 ? 2 : 4) == 0; }

@@ -46,7 +46,12 @@ lf_register lf_emit_simple(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a
 lf_register lf_emit_cast(lf_emit *e, lf_dtype from, lf_dtype to, lf_register value);
 // e^a, an f32, in fast mode on a GPU, from a product and the device's 2^x: as good as terms that are weighed against 1 need.
 LLVMValueRef lf_emit_exp_approximately(lf_emit *e, LLVMValueRef a);
-// Two registers of 16 bits as one word.
+// The same for both halves of words at once: ops on f16 and bf16 that a GPU has an instruction for; false: this is none. d: dtype
+// of the result.
+bool lf_emit_pairs(lf_emit *e, lf_opcode code, lf_dtype d, const lf_register (*args)[LF_EMIT_OPERANDS], unsigned lanes,
+                   lf_register *out);
+// Two registers of 16 bits as one word, and back.
+LLVMValueRef lf_emit_half_of_pair(lf_emit *e, LLVMValueRef v_pair, unsigned half);
 LLVMValueRef lf_emit_pack_halves(lf_emit *e, LLVMValueRef v_low, LLVMValueRef v_high);
 // Philox-4x32-10: out_words[4] (i32) for a 64-bit key and counter (i64 low, i64 high).
 void lf_emit_philox(lf_emit *e, LLVMValueRef v_key, LLVMValueRef v_low, LLVMValueRef v_high, LLVMValueRef out_words[4]);

@@ -83,6 +83,22 @@ lf_register lf_emit_complex_math(lf_emit *e, const char *name, lf_dtype part, co
     return l_pair(LLVMBuildLoad2(e->builder, type, v_re, "re"), LLVMBuildLoad2(e->builder, type, v_im, "im"));
 }
 
+LLVMValueRef lf_emit_assembly(lf_emit *e, const char *text, const char *constraints, LLVMTypeRef result,
+                              const LLVMValueRef *args, unsigned n) {
+    LLVMTypeRef params[8];
+    for (unsigned i = 0; i < n; i++) params[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, params, n, 0);
+    LLVMValueRef v_asm =
+        LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef v_call = LLVMBuildCall2(e->builder, type, v_asm, (LLVMValueRef *)args, n, "made");
+    static const char *const pure[] = {"nounwind", "willreturn", "memory"}; // memory: 0, none
+    for (unsigned i = 0; i < sizeof pure / sizeof *pure; i++) {
+        unsigned kind = LLVMGetEnumAttributeKindForName(pure[i], strlen(pure[i]));
+        LLVMAddCallSiteAttribute(v_call, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, 0));
+    }
+    return v_call;
+}
+
 static LLVMValueRef current_function(lf_emit *e) { return LLVMGetBasicBlockParent(LLVMGetInsertBlock(e->builder)); }
 
 LLVMBasicBlockRef lf_emit_block(lf_emit *e, const char *name) {

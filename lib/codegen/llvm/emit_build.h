@@ -96,6 +96,10 @@ static inline LLVMValueRef l_math2(lf_emit *e, const char *name, LLVMValueRef a,
 // lfm_c<name>_f32 or _f64 of one or two complex numbers with components of dtype `part`.
 lf_register lf_emit_complex_math(lf_emit *e, const char *name, lf_dtype part, const lf_register *args, unsigned n);
 
+// Inline assembly of one instruction that only computes (device_intrinsics.def lists it).
+LLVMValueRef lf_emit_assembly(lf_emit *e, const char *text, const char *constraints, LLVMTypeRef result,
+                              const LLVMValueRef *args, unsigned n);
+
 // Room on the stack of the function, however often the block at hand runs.
 LLVMValueRef lf_emit_stack(lf_emit *e, LLVMTypeRef type);
 LLVMBasicBlockRef lf_emit_block(lf_emit *e, const char *name);

@@ -11,10 +11,24 @@
 
 static bool has_half(const lf_emit *e) { return e->target == LF_EMIT_NVPTX || e->has_half; }
 
+// The word that v is the low (out_half 0) or the high half (1) of, or NULL.
+static LLVMValueRef word_of(lf_emit *e, LLVMValueRef v, unsigned *out_half) {
+    LLVMValueRef v_word = LLVMIsATruncInst(v) ? LLVMGetOperand(v, 0) : NULL;
+    if (!v_word || LLVMTypeOf(v_word) != l_int_type(e, 32)) return NULL;
+    bool shifted = LLVMIsAInstruction(v_word) && LLVMGetInstructionOpcode(v_word) == LLVMLShr &&
+                   LLVMGetOperand(v_word, 1) == l_int(e, 32, 16);
+    *out_half = shifted;
+    return shifted ? LLVMGetOperand(v_word, 0) : v_word;
+}
+
 LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
     LLVMTypeRef f32 = l_real_type(e, LF_F32);
     if (d == LF_BF16) {
-        LLVMValueRef v_wide = LLVMBuildZExt(e->builder, v, l_int_type(e, 32), "wide");
+        // Of a word at once: LLVM would first make vectors of 16-bit elements of it, and a GPU take those apart.
+        unsigned half;
+        LLVMValueRef v_word = word_of(e, v, &half);
+        if (v_word && half) return l_bits_float(e, l_and(e, v_word, l_int(e, 32, 0xffff0000)));
+        LLVMValueRef v_wide = v_word ? v_word : LLVMBuildZExt(e->builder, v, l_int_type(e, 32), "wide");
         return l_bits_float(e, LLVMBuildShl(e->builder, v_wide, l_int(e, 32, 16), "bits"));
     }
     if (d != LF_F16) return v;
@@ -24,11 +38,7 @@ LLVMValueRef lf_emit_widen(lf_emit *e, lf_dtype d, LLVMValueRef v) {
 }
 
 static LLVMValueRef gpu_float_to_bf16(lf_emit *e, LLVMValueRef v_float) {
-    static const char code[] = "cvt.rn.bf16.f32 $0, $1;", constraints[] = "=h,f";
-    LLVMTypeRef from = l_real_type(e, LF_F32), type = LLVMFunctionType(l_int_type(e, 16), &from, 1, 0);
-    LLVMValueRef v_asm =
-        LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(e->builder, type, v_asm, &v_float, 1, "bf16");
+    return lf_emit_assembly(e, "cvt.rn.bf16.f32 $0, $1;", "=h,f", l_int_type(e, 16), &v_float, 1);
 }
 
 static LLVMValueRef is_rounded_to_bf16(lf_emit *e, LLVMValueRef v) {
@@ -37,19 +47,22 @@ static LLVMValueRef is_rounded_to_bf16(lf_emit *e, LLVMValueRef v) {
     return rounded ? LLVMGetOperand(v, 0) : NULL;
 }
 
+LLVMValueRef lf_emit_half_of_pair(lf_emit *e, LLVMValueRef v_pair, unsigned half) {
+    if (half) v_pair = LLVMBuildLShr(e->builder, v_pair, l_int(e, 32, 16), "high");
+    return LLVMBuildTrunc(e->builder, v_pair, l_int_type(e, 16), "half");
+}
+
 LLVMValueRef lf_emit_pack_halves(lf_emit *e, LLVMValueRef v_low, LLVMValueRef v_high) {
-    static const char code[] = "cvt.rn.bf16x2.f32 $0, $1, $2;", constraints[] = "=r,f,f";
     LLVMBuilderRef b = e->builder;
+    unsigned low, high;
+    LLVMValueRef v_word = word_of(e, v_low, &low); // taken apart just now
+    if (v_word && word_of(e, v_high, &high) == v_word && !low && high) return v_word;
     LLVMValueRef v_floats[2] = {is_rounded_to_bf16(e, v_high), is_rounded_to_bf16(e, v_low)};
-    if (!v_floats[0] || !v_floats[1]) {
-        LLVMValueRef v_above = LLVMBuildShl(b, LLVMBuildZExt(b, v_high, l_int_type(e, 32), ""), l_int(e, 32, 16), "");
-        return LLVMBuildOr(b, v_above, LLVMBuildZExt(b, v_low, l_int_type(e, 32), ""), "pair");
-    }
     // Both were rounded just now: one instruction rounds and packs them.
-    LLVMTypeRef f32 = l_real_type(e, LF_F32), type = LLVMFunctionType(l_int_type(e, 32), (LLVMTypeRef[]){f32, f32}, 2, 0);
-    LLVMValueRef v_asm =
-        LLVMGetInlineAsm(type, code, sizeof code - 1, constraints, sizeof constraints - 1, 0, 0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(b, type, v_asm, v_floats, 2, "pair");
+    if (v_floats[0] && v_floats[1])
+        return lf_emit_assembly(e, "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f", l_int_type(e, 32), v_floats, 2);
+    LLVMValueRef v_above = LLVMBuildShl(b, LLVMBuildZExt(b, v_high, l_int_type(e, 32), ""), l_int(e, 32, 16), "");
+    return LLVMBuildOr(b, v_above, LLVMBuildZExt(b, v_low, l_int_type(e, 32), ""), "pair");
 }
 
 // f32 to bf16 in integers on most targets: x86 has either no instruction or one that flushes subnormals, and LLVM's bfloat

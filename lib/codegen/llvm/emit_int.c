@@ -42,6 +42,46 @@ static LLVMValueRef compare_ints(lf_emit *e, lf_opcode code, lf_dtype da, LLVMVa
     return if_negative ? l_or(e, v_negative, v_else) : l_and(e, l_not(e, v_negative), v_else);
 }
 
+// ---- random numbers below a threshold ------------------------------------------------------------------------------------
+enum { UNIT_BITS = 24, UNIT_DROP = 8 };
+
+// n of n·2^-24, where n is a word without its low byte: how kernels make uniform numbers.
+static LLVMValueRef is_unit(LLVMValueRef v) {
+    LLVMBool lost;
+    if (!LLVMIsAInstruction(v) || LLVMGetInstructionOpcode(v) != LLVMFMul) return NULL;
+    LLVMValueRef v_float = LLVMGetOperand(v, 0), v_scale = LLVMGetOperand(v, 1);
+    if (!LLVMIsASIToFPInst(v_float) || !LLVMIsAConstantFP(v_scale) || LLVMConstRealGetDouble(v_scale, &lost) != 0x1p-24)
+        return NULL;
+    LLVMValueRef n = LLVMGetOperand(v_float, 0);
+    bool shifted =
+        LLVMIsAInstruction(n) && LLVMGetInstructionOpcode(n) == LLVMLShr && LLVMIsAConstantInt(LLVMGetOperand(n, 1));
+    return shifted && LLVMConstIntGetZExtValue(LLVMGetOperand(n, 1)) >= UNIT_DROP ? n : NULL;
+}
+
+// Made of constants and of what is loaded once a function.
+static bool is_invariant(LLVMValueRef v, unsigned depth) {
+    if (LLVMIsConstant(v)) return true;
+    if (!LLVMIsAInstruction(v) || !depth) return false;
+    LLVMBasicBlockRef b_here = LLVMGetInstructionParent(v);
+    if (LLVMIsALoadInst(v)) return b_here == LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(b_here));
+    if (!LLVMIsATruncInst(v) && !LLVMIsABitCastInst(v) && !LLVMIsAFPTruncInst(v)) return false;
+    return is_invariant(LLVMGetOperand(v, 0), depth - 1);
+}
+
+// n·2^-24 >= p and < p as comparisons of integers: with the least integer that is not below p·2^24. Saves the conversion, which a
+// GPU makes at half its rate or less. NULL: this is something else.
+static LLVMValueRef compare_unit(lf_emit *e, lf_opcode code, LLVMValueRef u, LLVMValueRef p) {
+    LLVMValueRef n = is_unit(u);
+    if (!n || (code != LF_OP_GE && code != LF_OP_LT) || !is_invariant(p, 3)) return NULL;
+    LLVMValueRef v_limit = LLVMBuildFMul(e->builder, p, l_number_like(p, 0x1p24), "limit"),
+                 v_many = l_int(e, 32, 1u << UNIT_BITS);
+    v_limit = lf_emit_float_rounding(e, LF_OP_CEIL, v_limit);
+    v_limit = lf_emit_cast(e, LF_F32, LF_U32, l_register(v_limit)).re; // below 0 it is 0, above 2^32 the greatest
+    // With NaN both are false.
+    v_limit = l_select(e, l_is_nan(e, p), code == LF_OP_GE ? v_many : l_int(e, 32, 0), v_limit);
+    return l_icmp(e, code == LF_OP_GE ? LLVMIntUGE : LLVMIntULT, n, v_limit);
+}
+
 LLVMValueRef lf_emit_compare(lf_emit *e, lf_opcode code, lf_dtype da, lf_register a, lf_dtype db, lf_register b) {
     if (lf_is_complex(da)) {
         LLVMRealPredicate p = float_predicate_of(code);
@@ -49,7 +89,8 @@ LLVMValueRef lf_emit_compare(lf_emit *e, lf_opcode code, lf_dtype da, lf_registe
         return code == LF_OP_EQ ? l_and(e, v_re, v_im) : l_or(e, v_re, v_im);
     }
     if (!lf_is_float(da)) return compare_ints(e, code, da, a.re, db, b.re);
-    return l_fcmp(e, float_predicate_of(code), lf_emit_widen(e, da, a.re), lf_emit_widen(e, db, b.re));
+    LLVMValueRef v_unit = da == LF_F32 && db == LF_F32 ? compare_unit(e, code, a.re, b.re) : NULL;
+    return v_unit ? v_unit : l_fcmp(e, float_predicate_of(code), lf_emit_widen(e, da, a.re), lf_emit_widen(e, db, b.re));
 }
 
 lf_register lf_emit_compare_op(lf_emit *e, const lf_elem *x, const lf_register *v) {

@@ -1,5 +1,6 @@
 // One elementwise op for all the elements that a GPU thread has at once. Most ops are emitted lane by lane; where a function has a
 // cheaper form for common arguments, one branch for all lanes chooses it.
+#include "analysis/bits.h"
 #include "codegen/llvm/emit_family.h"
 
 // f32 exp on a GPU: a normal result needs no limits and no scaling in two steps (7 instructions of 18), and the lanes can ask together.
@@ -35,8 +36,19 @@ static void exp_lanes(lf_emit *e, const lf_op *op, const lf_register (*args)[LF_
     }
 }
 
+// All operands and the result are of one half dtype. A select makes NaNs canonical where one side alone keeps its bits: lane by lane.
+static bool is_of_pairs(const lf_op *op) {
+    bool select = op->code == LF_OP_SELECT;
+    lf_dtype d = op->results[0].type.dtype;
+    if (!lf_is_half(d) || (select && lf_keeps_bits(op->operands[1]) != lf_keeps_bits(op->operands[2]))) return false;
+    for (unsigned i = select; i < op->n_operands; i++)
+        if (op->operands[i] && op->operands[i]->type.dtype != d) return false;
+    return true;
+}
+
 void lf_emit_elem_lanes(lf_emit *e, const lf_op *op, const lf_register (*args)[LF_EMIT_OPERANDS], unsigned lanes,
                         lf_register *out) {
+    if (is_of_pairs(op) && lf_emit_pairs(e, op->code, op->results[0].type.dtype, args, lanes, out)) return;
     if (has_near_form(e, op, lanes)) {
         exp_lanes(e, op, args, lanes, out);
         return;

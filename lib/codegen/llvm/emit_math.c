@@ -67,9 +67,9 @@ static LLVMValueRef fast_exp2(lf_emit *e, LLVMValueRef a) {
 
 // e^x = 2^t · (1 + r·ln 2), t = x·log2(e) rounded and r what the rounding lost. x is limited first, where the result is 0 or
 // infinite anyway, so that r stays finite; NaN passes through.
-static LLVMValueRef fast_exp(lf_emit *e, LLVMValueRef a) {
-    LLVMValueRef x = lf_emit_float_minmax(e, LF_OP_MIN, a, l_number_like(a, 89));
-    x = lf_emit_float_minmax(e, LF_OP_MAX, x, l_number_like(a, -105));
+static LLVMValueRef fast_exp(lf_emit *e, LLVMValueRef a, bool never_above_zero) {
+    LLVMValueRef x = lf_emit_float_minmax(e, LF_OP_MAX, a, l_number_like(a, -105));
+    if (!never_above_zero) x = lf_emit_float_minmax(e, LF_OP_MIN, x, l_number_like(a, 89));
     LLVMValueRef v_high = l_number_like(a, 0x1.715476p+0), v_low = l_number_like(a, 0x1.4ae0cp-26);
     LLVMValueRef t = LLVMBuildFMul(e->builder, x, v_high, "t");
     LLVMValueRef r = l_fma(e, x, v_low, l_fma(e, x, v_high, LLVMBuildFNeg(e->builder, t, "minus")));
@@ -77,12 +77,45 @@ static LLVMValueRef fast_exp(lf_emit *e, LLVMValueRef a) {
     return LLVMBuildFMul(e->builder, fast_exp2(e, t), v_mend, "exp");
 }
 
-// With p = e^-|x|: 1/(1 + p), and p/(1 + p) for x < 0, so that nothing overflows.
+// 1/(1 + p) of (1 + p)/2^26: so p may be 2^153, and what is flushed on the way is lost in the result anyway.
+static LLVMValueRef fast_logistic(lf_emit *e, LLVMValueRef v_below) {
+    LLVMValueRef v = l_intrinsic1(e, "llvm.nvvm.rcp.approx.ftz.f", v_below);
+    return LLVMBuildFMul(e->builder, v, l_number_like(v, 0x1p-26), "sigmoid");
+}
+static LLVMValueRef flushing_exp2(lf_emit *e, LLVMValueRef t) { return l_intrinsic1(e, "llvm.nvvm.ex2.approx.ftz", t); }
+
+// 1/(1 + e^-x) for a half's digits: p/2^26 = 2^(-x·log2 e - 26).
+static LLVMValueRef fast_sigmoid_half(lf_emit *e, LLVMValueRef x) {
+    LLVMValueRef t = l_fma(e, x, l_number_like(x, -0x1.715476p+0), l_number_like(x, -26)),
+                 v_unit = l_number_like(x, 0x1p-26);
+    LLVMValueRef v_below = LLVMBuildFAdd(e->builder, flushing_exp2(e, t), v_unit, "below");
+    return fast_logistic(e, v_below);
+}
+
+// For f32, as lib/math does it: -x·log2 e is an integer n and a rest, which the device raises 2 to; n goes into the exponent.
 static LLVMValueRef fast_sigmoid(lf_emit *e, LLVMValueRef a) {
-    LLVMValueRef v_one = l_number_like(a, 1);
-    LLVMValueRef p = fast_exp2(e, LLVMBuildFMul(e->builder, l_fabs(e, a), l_number_like(a, -0x1.715476p+0), "t"));
-    LLVMValueRef v_above = l_select(e, l_fcmp_const(e, LLVMRealOLT, a, 0), p, v_one);
-    return l_intrinsic2(e, "llvm.nvvm.div.approx.f", v_above, LLVMBuildFAdd(e->builder, v_one, p, "below"));
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef x = lf_emit_float_minmax(e, LF_OP_MAX, a, l_number_like(a, -106));
+    x = lf_emit_float_minmax(e, LF_OP_MIN, x, l_number_like(a, 69));
+    LLVMValueRef v_high = l_number_like(a, -0x1.715476p+0), v_low = l_number_like(a, -0x1.4ae0cp-26),
+                 v_round = l_number_like(a, 0x1.8p23 + 127 - 26), v_unit = l_number_like(a, 0x1p-26);
+    LLVMValueRef t = l_fma(e, x, v_high, v_round);
+    LLVMValueRef r = l_fma(e, x, v_low, l_fma(e, x, v_high, LLVMBuildFSub(b, v_round, t, "minus.n")));
+    LLVMValueRef v_scale = l_bits_float(e, LLVMBuildShl(b, l_float_bits(e, t), l_int(e, 32, 23), "scale"));
+    return fast_logistic(e, l_fma(e, flushing_exp2(e, r), v_scale, v_unit));
+}
+
+// x·sigmoid(2·sqrt(2/pi)·(x + 0.044715·x^3)), x·(…) with log2 e and the sign in the polynomial. Halves need the exponent's offset for
+// results down to the least; for f32 a result below 2^-128 is 0.
+static LLVMValueRef fast_gelu_tanh(lf_emit *e, bool half, LLVMValueRef x) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef v_unit = l_number_like(x, 0x1p-26), v_square = LLVMBuildFMul(b, x, x, "square"), v_below;
+    LLVMValueRef w = l_fma(e, v_square, l_number_like(x, -0x1.a5a7d0p-4), l_number_like(x, -0x1.26aec2p+1));
+    if (half)
+        v_below = LLVMBuildFAdd(b, flushing_exp2(e, l_fma(e, x, w, l_number_like(x, -26))), v_unit, "below");
+    else
+        v_below = l_fma(e, flushing_exp2(e, LLVMBuildFMul(b, x, w, "t")), v_unit, v_unit);
+    return LLVMBuildFMul(b, fast_logistic(e, v_below), x, "gelu");
 }
 
 // What fast mode does otherwise on a GPU, or NULL. Half results have so few bits that one instruction is enough.
@@ -91,9 +124,10 @@ static LLVMValueRef fast_function(lf_emit *e, lf_opcode code, bool half, LLVMVal
     switch (code) {
     case LF_OP_EXP2: return fast_exp2(e, a);
     case LF_OP_EXP:
-        return half ? fast_exp2(e, LLVMBuildFMul(e->builder, a, l_number_like(a, 0x1.715476p+0), "t")) : fast_exp(e, a);
+        return half ? fast_exp2(e, LLVMBuildFMul(e->builder, a, l_number_like(a, 0x1.715476p+0), "t"))
+                    : fast_exp(e, a, false);
     case LF_OP_RSQRT: return l_intrinsic1(e, "llvm.nvvm.rsqrt.approx.f", a);
-    case LF_OP_SIGMOID: return half ? fast_sigmoid(e, a) : NULL;
+    case LF_OP_SIGMOID: return half ? fast_sigmoid_half(e, a) : fast_sigmoid(e, a);
     case LF_OP_LOG:
     case LF_OP_LOG2:
     case LF_OP_LOG10:
@@ -103,9 +137,12 @@ static LLVMValueRef fast_function(lf_emit *e, lf_opcode code, bool half, LLVMVal
     }
 }
 
+static bool approximates(const lf_emit *e, LLVMValueRef a) {
+    return e->fast && e->target == LF_EMIT_NVPTX && !l_is_double(a);
+}
+
 static LLVMValueRef function(lf_emit *e, lf_opcode code, bool half, LLVMValueRef a) {
-    LLVMValueRef v_fast = NULL;
-    if (e->fast && e->target == LF_EMIT_NVPTX && !l_is_double(a)) v_fast = fast_function(e, code, half, a);
+    LLVMValueRef v_fast = approximates(e, a) ? fast_function(e, code, half, a) : NULL;
     return v_fast ? v_fast : l_math1(e, lf_op_info_of(code)->name, a);
 }
 
@@ -118,7 +155,8 @@ static LLVMValueRef half_form(lf_emit *e, const lf_elem *x, LLVMValueRef a) {
 #include "math/functions.def"
     };
     if (!lf_is_half(x->in[0])) return NULL;
-    if (e->fast && e->target == LF_EMIT_NVPTX && x->code != LF_OP_TANH) return NULL;
+    bool erf_form = x->code == LF_OP_GELU && !x->flag;
+    if (approximates(e, a) && x->code != LF_OP_TANH && !erf_form) return NULL;
     const char *name = x->code == LF_OP_GELU && x->flag ? "gelu_tanh" : lf_op_info_of(x->code)->name;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (!strcmp(forms[i].name, name)) return lf_emit_call(e, forms[i].symbol, LLVMTypeOf(a), &a, 1);
@@ -163,11 +201,10 @@ lf_register lf_emit_math_op(lf_emit *e, const lf_elem *x, const lf_register *v) 
     bool binary = x->code == LF_OP_ATAN2 || x->code == LF_OP_HYPOT;
     LLVMValueRef v_half = half_form(e, x, a);
     if (v_half) return l_register(lf_emit_narrow(e, d, v_half));
-    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && !e->fast && lf_emit_never_above_zero(x->values[0]))
-        return l_register(l_math1(e, "exp_low", a));
-    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && e->fast && e->target == LF_EMIT_NVPTX &&
-        is_half_term(x->values[0]))
+    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && approximates(e, a) && is_half_term(x->values[0]))
         return l_register(lf_emit_exp_approximately(e, a));
+    if (x->code == LF_OP_EXP && d == LF_F32 && x->values && lf_emit_never_above_zero(x->values[0]))
+        return l_register(approximates(e, a) ? fast_exp(e, a, true) : l_math1(e, "exp_low", a));
     LLVMValueRef r =
         binary ? l_math2(e, lf_op_info_of(x->code)->name, a, l_operand(e, x, v, 1)) : function(e, x->code, lf_is_half(d), a);
     return l_register(lf_emit_narrow(e, d, r));
@@ -197,6 +234,7 @@ static LLVMValueRef gelu(lf_emit *e, bool half, bool tanh_form, LLVMValueRef x) 
         LLVMValueRef v_tail = function(e, LF_OP_ERFC, half, l_fmul(e, v_minus, l_number_like(x, 0.70710678118654752440)));
         return l_fmul(e, l_fmul(e, l_number_like(x, 0.5), x), v_tail);
     }
+    if (approximates(e, x)) return fast_gelu_tanh(e, half, x);
     LLVMValueRef v_cube = l_fmul(e, l_number_like(x, 0.044715), l_fmul(e, x, x));
     LLVMValueRef u = l_fma(e, v_cube, x, x);
     // 2·sqrt(2/pi)

@@ -18,7 +18,7 @@ static void replace(LLVMValueRef v_old, LLVMValueRef v_new) {
 }
 
 // 1/d as the device's approximation and one Newton step, which is how ptxas makes rcp.rn too, less its test for d that are very
-// small or large.
+// small or large. Functions of halves and sigmoid keep d away from these.
 static void reciprocal(lf_emit *e, LLVMValueRef v) {
     double one;
     if (LLVMGetInstructionOpcode(v) != LLVMFDiv || !is_float(v) || !real_constant(LLVMGetOperand(v, 0), &one) || one != 1)
@@ -56,13 +56,13 @@ void lf_math_for_device(lf_llvm *l) {
         size_t n;
         const char *name = LLVMGetValueName2(f, &n);
         if (n < 4 || memcmp(name, "lfm_", 4)) continue;
-        bool half = has_ending(name, n, "_half");
+        bool tame = has_ending(name, n, "_half") || !strcmp(name, "lfm_sigmoid_f32");
         for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
             for (LLVMValueRef v = LLVMGetFirstInstruction(b), v_next; v; v = v_next) {
                 v_next = LLVMGetNextInstruction(v);
                 if (LLVMGetInstructionOpcode(v) == LLVMSelect)
                     limit(e, v);
-                else if (half)
+                else if (tame)
                     reciprocal(e, v);
             }
     }
