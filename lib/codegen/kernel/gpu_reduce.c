@@ -51,7 +51,9 @@ static void outer_place(outer *o, LLVMValueRef v_column, bool whole) {
     for (unsigned c = 0; c < OUTER_PAIR * LF_SPANS; c++) {
         lf_kernel_use_copy(k, c);
         lf_kernel_forget_columns(k);
-        LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS), "");
+        int64_t beside = (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS;
+        LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, beside), "");
+        k->at->beside = whole && k->cols == 1 ? beside : 0;
         o->g.v_position[c] = v;
         o->g.v_inside[c] = whole ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, o->g.v_columns, "inside");
         lf_split_index(k, whole ? v : LLVMBuildSelect(b, o->g.v_inside[c], v, v_last, ""), k->cols, lf_column_extent,

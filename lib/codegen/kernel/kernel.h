@@ -18,9 +18,11 @@ enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LA
 typedef struct lf_copy {
     LLVMValueRef v_row[LF_MAX_AXES];    // i64 index along each walked row axis
     LLVMValueRef v_column[LF_MAX_AXES]; // i64 index of lane 0 along each walked column axis
-    lf_register *registers;             // by statement * LF_MAX_LANES + lane
-    bool *ready;                        // by statement: emitted where the builder stands
-    LLVMValueRef *v_row_base;           // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
+    int64_t beside; // with one walked column axis: how far the column is from that of the first copy, if that is known
+                    // while compiling; 0: it is not
+    lf_register *registers;   // by statement * LF_MAX_LANES + lane
+    bool *ready;              // by statement: emitted where the builder stands
+    LLVMValueRef *v_row_base; // by access: address of the row, columns aside (set up by lf_kernel_begin_row)
 } lf_copy;
 
 typedef struct lf_kernel {

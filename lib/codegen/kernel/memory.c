@@ -82,7 +82,9 @@ static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, 
     const lf_access *access = &k->loop->accesses[number];
     LLVMValueRef v = (k->loop->cols ? &k->copies[0] : k->at)->v_row_base[number];
     for (unsigned c = 0; c < k->cols && !access->row; c++)
-        v = step_along(k, access, v, lf_column_axis(k, c), k->at->v_column[c]);
+        v = step_along(k, access, v, lf_column_axis(k, c), (k->at->beside ? &k->copies[0] : k->at)->v_column[c]);
+    // One address for all copies, and distances that no loop changes: an add a load.
+    if (k->at->beside && !access->row) v = step_along(k, access, v, lf_column_axis(k, 0), lf_i64_const(k, k->at->beside));
     uint32_t term_word = access->word + 1u + k->loop->rows + k->loop->cols;
     for (unsigned t = 0; s->kind == LF_STMT_LOAD && t < access->n_terms; t++)
         v = advance(k, access, v,
