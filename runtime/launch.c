@@ -198,6 +198,7 @@ static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint
 enum { OUTER_LEAST_COLUMNS = 512, OUTER_BLOCKS = 4 };
 
 static uint32_t outer_parts(const lfuser_abi_launch *l, const lf_launch_plan *plan, uint64_t tiles, uint32_t processors) {
+    if (l->debug & LF_DEBUG_NO_PARTS) return 1;
     bool many = tiles >= (uint64_t)OUTER_BLOCKS * processors || plan->columns < OUTER_LEAST_COLUMNS;
     return many || l->parts < 2 ? 1 : l->parts;
 }

@@ -1,4 +1,5 @@
 // The launch planner: which class of a pointwise kernel strides, extents and addresses lead to on a GPU, tiles above all.
+#include "base/debug.h"
 #include "runtime/launch.h"
 #include "test/unit/test_runtime.h"
 
@@ -337,6 +338,79 @@ START_TEST(offsets_beyond_32_bits_are_wide) {
 }
 END_TEST
 
+// ---- reductions by two kernels ---------------------------------------------------------------------------------------------------------
+
+// A sum over the last of two axes of [rows, columns]; x's strides are given.
+static void sum(kernel *k, int64_t rows, int64_t columns, uint8_t bytes, int64_t row_stride, int64_t column_stride) {
+    kernel_init(k, 2, STRIDES(rows, columns));
+    k->launch.rows = k->launch.cols = k->launch.merge_rows = k->launch.merge_cols = 1;
+    k->launch.reduces = true;
+    k->launch.reductions = 1;
+    k->launch.parts = 8;
+    *k->accesses = (lfuser_abi_access){.word = 0, .bytes = bytes, .varies = 3, .plain = true, .along = LFUSER_ABI_NO_AXIS};
+    k->slots[1] = (uint64_t)row_stride;
+    k->slots[2] = (uint64_t)column_stride;
+    k->accesses[1] = (lfuser_abi_access){.word = 3, .bytes = bytes, .store = true, .row = true, .varies = 1, .plain = true};
+    k->slots[3] = 4096;
+    k->slots[4] = 1;
+    k->launch.n_accesses = 2;
+    plan(k);
+}
+
+START_TEST(few_long_rows_are_reduced_by_two_kernels) {
+    kernel k;
+    const lfuser_abi_class *second = &k.plan.combine;
+    sum(&k, 1, 1 << 28, 2, 1 << 28, 1);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_SPLIT);
+    ck_assert_uint_eq(k.plan.cls.vector, 8);
+    ck_assert_uint_eq(k.plan.cells, (1 << 28) / 8192);
+    ck_assert_uint_eq(k.plan.zero_bytes, 0); // nothing to clear, nobody to wait for
+    ck_assert(k.plan.combined && !k.plan.shared_out);
+    ck_assert_uint_eq(second->shape, LFUSER_ABI_COMBINE);
+    ck_assert_uint_eq(second->chunks, 4); // 32768 results are four chunks, taken at once
+    sum(&k, 3, 100001, 4, 100001, 1);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_SPLIT);
+    ck_assert_uint_eq(k.plan.cells, 3 * 13);
+    ck_assert(k.plan.combined);
+    ck_assert_uint_eq(second->chunks, 1);
+    sum(&k, 1, (int64_t)17 << 26, 2, 0, 1); // more chunks of results than slots
+    ck_assert(k.plan.combined);
+    ck_assert_uint_eq(second->chunks, 1);
+    sum(&k, 4096, 100000, 4, 100000, 1); // rows enough for the device
+    ck_assert_uint_ne(k.plan.cls.shape, LFUSER_ABI_SPLIT);
+    ck_assert(!k.plan.combined);
+}
+END_TEST
+
+START_TEST(neighbouring_rows_take_parts_of_a_chunk) {
+    kernel k;
+    sum(&k, 16384, 16384, 2, 1, 16384);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_OUTER);
+    ck_assert_uint_eq(k.plan.cls.vector, 4);
+    ck_assert_uint_eq(k.plan.cls.chunks, 8);
+    ck_assert_uint_eq(k.plan.cells, 16384 / 128 * 2 * 8); // tiles of 128 rows, chunks, parts
+    ck_assert(k.plan.combined);
+    ck_assert_uint_eq(k.plan.combine.shape, LFUSER_ABI_COMBINE);
+    ck_assert_uint_eq(k.plan.combine.spans, 8);
+    k.launch.debug = LF_DEBUG_NO_PARTS;
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_OUTER);
+    ck_assert_uint_eq(k.plan.cls.vector, 2); // so that there are blocks enough
+    ck_assert(!k.plan.combined);
+    sum(&k, 1 << 20, 16384, 2, 1, 1 << 20); // rows enough
+    ck_assert_uint_eq(k.plan.cls.chunks, 0);
+    ck_assert(!k.plan.combined);
+    sum(&k, 16384, 511, 2, 1, 16384); // too short to share
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_OUTER);
+    ck_assert(!k.plan.combined);
+    k.launch.parts = 0;
+    k.slots[k.launch.extents_word + 1] = 16384; // no scratch memory
+    plan(&k);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_OUTER);
+    ck_assert(!k.plan.combined);
+}
+END_TEST
+
 START_TEST(classes_have_different_keys) {
     uint64_t seen[4096];
     uint32_t n = 0;
@@ -497,6 +571,8 @@ int main(void) {
     tcase_add_test(t, a_second_result_may_be_turned);
     tcase_add_test(t, more_than_32_bits);
     tcase_add_test(t, classes_have_different_keys);
+    tcase_add_test(t, few_long_rows_are_reduced_by_two_kernels);
+    tcase_add_test(t, neighbouring_rows_take_parts_of_a_chunk);
     tcase_add_test(t, what_is_expected_of_row_major_parameters);
     suite_add_tcase(s, t);
     t = tcase_create("rows");
