@@ -365,6 +365,12 @@ typedef struct crossing {
     uint32_t reader; // group that needs the operand
 } crossing;
 
+// Kernels of sort, topk and scatter have no place where they would report the index of another op.
+static bool loses_error(const crossing *c, const lf_op *op) {
+    return c->partition->groups[c->reader]->kind == LF_GROUP_WHOLE &&
+           (op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX);
+}
+
 // Recursion stops at CHEAP, the largest cost that is recomputed.
 static lf_status cross_operand(void *context, lf_value *operand) {
     crossing *c = context;
@@ -373,7 +379,8 @@ static lf_status cross_operand(void *context, lf_value *operand) {
     lf_node *node = &c->partition->nodes[base->id];
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
     lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
-    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > cheap(c->partition)) {
+    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > cheap(c->partition) ||
+        loses_error(c, base->def)) {
         node->stored = true;
         if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;

@@ -5,7 +5,8 @@
 //
 // How much an op may be off: a function 4 ulp, beside 2 of the interpreter's own; other arithmetic 1 ulp; a sum in any order n u Σ|x|, which
 // holds for every order; a product n u |Πx|. Where the order decides whether something overflows on the way, the element may be
-// anything: one run has NaN there, and so disagrees with the others.
+// anything: one run has NaN there (or a number
+// instead of NaN), and so disagrees with the others.
 #include "test/fuzz/graph/graph.h"
 #include <math.h>
 
@@ -138,7 +139,7 @@ static void move_element(disturbance *m, const lf_array *a, int64_t i, double by
     for (unsigned k = 0; k < f.parts; k++, at += f.bytes) {
         double x = real_of(part, at);
         if (isinf(by)) {
-            if (m->poison) put_real(part, NAN, at);
+            if (m->poison) put_real(part, isnan(x) ? 1 : (double)NAN, at);
         } else if (x != 0 || by != 0)
             put_real(part, moved(m, x, by + ulps * f.unit * fmax(isfinite(size) ? size : 0, f.least), &f), at);
     }

@@ -58,7 +58,7 @@ static pid_t start_worker(unsigned job, uint64_t begin, uint64_t step, uint64_t 
     pid_t child = fork();
     if (child) return child;
     int status = machines_open(-1);
-    if (status) _exit(status);
+    if (status) fflush(NULL), _exit(status);
     uint64_t done = 0;
     for (uint64_t s = begin; s < end && done < BATCH; s += step, done++) {
         if (until > 0 && now_seconds() > until) s = end - step;
