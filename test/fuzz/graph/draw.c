@@ -49,7 +49,7 @@ variant draw(uint64_t seed, unsigned k) {
     v.never_wait = chance(&r, 10);
     v.fast = chance(&r, 15);
     for (int n = chance(&r, 75) ? 1 + chance(&r, 30) : 0; n > 0; n--)
-        v.debug |= 1u << below(&r, LF_DEBUG_COUNT - 1); // all but the last, which is drawn already
+        v.debug |= 1u << below(&r, LF_DEBUG_COUNT) & ~(uint32_t)LF_DEBUG_NO_PASSES; // which is drawn already
     return v;
 }
 
