@@ -368,7 +368,7 @@ typedef struct crossing {
 // Kernels of sort, topk and scatter have no place where they would report the index of another op.
 static bool loses_error(const crossing *c, const lf_op *op) {
     return c->partition->groups[c->reader]->kind == LF_GROUP_WHOLE &&
-           (op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX);
+           (op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX || op->code == LF_OP_ONEHOT);
 }
 
 // Recursion stops at CHEAP, the largest cost that is recomputed.

@@ -96,7 +96,7 @@ static int run_jobs(double until) {
             note_failure(table->at[j], (unsigned)table->variant_at[j]);
         }
         uint64_t next_seed = table->at[j] + n_jobs;
-        if (next_seed < end && (until <= 0 || now_seconds() < until) && table->failures < MOST_FAILURES) {
+        if (next_seed < end && (until <= 0 || now_seconds() < until)) {
             workers[j] = start_worker(j, next_seed, n_jobs, end, until);
             running++;
         }
