@@ -365,10 +365,10 @@ typedef struct crossing {
     uint32_t reader; // group that needs the operand
 } crossing;
 
-// Kernels of sort, topk and scatter have no place where they would report the index of another op.
-static bool loses_error(const crossing *c, const lf_op *op) {
-    return c->partition->groups[c->reader]->kind == LF_GROUP_WHOLE &&
-           (op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX || op->code == LF_OP_ONEHOT);
+// What has indices to check looks at all of its elements, once: another kernel may read only some of them, and those of sort, topk and
+// scatter have no place where they would report the index of another op.
+static bool checks_index(const lf_op *op) {
+    return op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX || op->code == LF_OP_ONEHOT;
 }
 
 // Recursion stops at CHEAP, the largest cost that is recomputed.
@@ -380,7 +380,7 @@ static lf_status cross_operand(void *context, lf_value *operand) {
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
     lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
     if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > cheap(c->partition) ||
-        loses_error(c, base->def)) {
+        checks_index(base->def)) {
         node->stored = true;
         if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;
