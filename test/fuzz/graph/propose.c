@@ -462,6 +462,7 @@ static int make_contraction(maker *m) {
             if ((y = add_line(m->p, 1, text)) < 0) return -1;
         }
     }
+    if (numel(at(m, x)) > 800 || numel(at(m, y)) > 800) return -1; // SIM takes seconds for larger ones
     bool linear = chance(m->r, 25);
     put(m, "%s %s, %s%s", linear ? "linear" : "matmul", name(m, x), name(m, linear ? x : y), linear ? ", none" : "");
     return finish(m, 1);
