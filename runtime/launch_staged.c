@@ -24,7 +24,6 @@ static uint32_t exchange_bytes(const lfuser_abi_launch *l, uint32_t warps) {
 
 typedef struct choice {
     uint32_t vector, chunks, cluster, teams, threads, vectors, staged;
-    bool twice;
 } choice;
 
 // How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
@@ -40,7 +39,6 @@ static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice 
     uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
     if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
     c->staged = (info->max_shared - exchange) / (c->threads * c->vector * a_column);
-    c->twice = c->staged >= 2 * c->vectors && !(l->debug & LF_DEBUG_ONE_ROW_STAGED);
     if (c->staged > c->vectors) c->staged = c->vectors;
     return c->staged * 4 >= c->vectors * 3;
 }
@@ -74,7 +72,6 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
         plan->cls.cluster = (uint8_t)(cluster > 1 ? cluster : 0);
         plan->cls.teams = (uint8_t)(c.teams < c.chunks ? c.teams : 0);
         plan->cls.staged = (uint8_t)c.staged;
-        plan->cls.twice = c.twice;
         plan->cls.full = !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
         plan->shared_out = true;
         return true;

@@ -148,8 +148,7 @@ typedef struct lfuser_abi_class {
     uint8_t
         staged; // RESIDENT: so many vectors of each load that a thread has in a row lie in shared memory, to which they are copied
                 // while the row before is worked on, and each pass reads them there; the others are loaded by each pass
-    bool twice; // RESIDENT, staged: there is room for two rows, and the next one is asked for as soon as a row begins
-    bool full;  // RESIDENT: rows have exactly as many columns as there is room for
+    bool full; // RESIDENT: rows have exactly as many columns as there is room for
 } lfuser_abi_class;
 enum { LFUSER_ABI_STAGED_VECTORS = 16 }; // most that a thread has of a load
 

@@ -24,28 +24,28 @@ typedef struct expected {
     int64_t columns;
     uint32_t sm;
     uint8_t shape, vector, chunks, cluster, teams, staged;
-    bool twice, full;
+    bool full;
     const char *has, *lacks; // in the PTX
 } expected;
 static const expected rows[] = {
     // A short row stays in registers; when all columns are there nothing asks whether they are.
-    {softmax, 4096, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, false, true, "max.NaN.bf16x2", "cp.async"},
-    {softmax, 4088, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, false, false, "max.NaN.bf16x2", "cp.async"},
-    {norm, 8192, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, false, true, "bar.sync", "cp.async"},
+    {softmax, 4096, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, true, "max.NaN.bf16x2", "cp.async"},
+    {softmax, 4088, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, false, "max.NaN.bf16x2", "cp.async"},
+    {norm, 8192, 90, LFUSER_ABI_RESIDENT, 8, 1, 0, 0, 0, true, "bar.sync", "cp.async"},
     // One that fills a processor, with much work for each byte, is copied ahead to shared memory. 1024 threads, 4 vectors each.
-    {softmax, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, true, "cp.async.ca.shared.global", "barrier.cluster"},
-    {softmax, 30000, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, false, "cp.async.ca.shared.global", "barrier.cluster"},
-    {softmax, 32768, 80, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, true, "cp.async.ca.shared.global", "barrier.cluster"},
-    {softmax_f32, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 0, false, true, "bar.sync", "cp.async"},
-    {layer_norm, 32768, 90, LFUSER_ABI_RESIDENT, 8, 4, 0, 0, 0, false, true, "bar.sync", "cp.async"},
+    {softmax, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, "cp.async.ca.shared.global", "barrier.cluster"},
+    {softmax, 30000, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, false, "cp.async.ca.shared.global", "barrier.cluster"},
+    {softmax, 32768, 80, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, "cp.async.ca.shared.global", "barrier.cluster"},
+    {softmax_f32, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 0, true, "bar.sync", "cp.async"},
+    {layer_norm, 32768, 90, LFUSER_ABI_RESIDENT, 8, 4, 0, 0, 0, true, "bar.sync", "cp.async"},
     // Two rounds of eight chunks; two of sixteen vectors find no room.
-    {entropy, 131072, 90, LFUSER_ABI_RESIDENT, 8, 16, 0, 8, 14, false, true, "prefetch.global.L2", "barrier.cluster"},
+    {entropy, 131072, 90, LFUSER_ABI_RESIDENT, 8, 16, 0, 8, 14, true, "prefetch.global.L2", "barrier.cluster"},
     // Rows that are too long for one block have several, or are read again where there are no clusters.
-    {entropy, 262144, 90, LFUSER_ABI_RESIDENT, 8, 16, 2, 8, 13, false, true, ".reqnctapercluster 2", "bar.sync"},
-    {entropy_f32, 131072, 90, LFUSER_ABI_RESIDENT, 4, 8, 2, 4, 13, false, true, "mapa.shared::cluster", "bar.sync"},
-    {softmax, 131072, 90, LFUSER_ABI_RESIDENT, 4, 4, 4, 0, 8, true, true, "barrier.cluster.arrive.aligned", "bar.sync"},
-    {entropy, 262144, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, false, "bar.sync", "mapa"},
-    {softmax, 131072, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, false, "bar.sync", "mapa"},
+    {entropy, 262144, 90, LFUSER_ABI_RESIDENT, 8, 16, 2, 8, 13, true, ".reqnctapercluster 2", "bar.sync"},
+    {entropy_f32, 131072, 90, LFUSER_ABI_RESIDENT, 4, 8, 2, 4, 13, true, "mapa.shared::cluster", "bar.sync"},
+    {softmax, 131072, 90, LFUSER_ABI_RESIDENT, 4, 4, 4, 0, 8, true, "barrier.cluster.arrive.aligned", "bar.sync"},
+    {entropy, 262144, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
+    {softmax, 131072, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
 };
 enum { N = sizeof rows / sizeof *rows };
 
@@ -92,9 +92,9 @@ START_TEST(classes_of_long_rows) {
     ck_assert(lf_launch_plan_make(l, slots, &device, args, &plan));
     const lfuser_abi_class c = plan.cls;
     ck_assert_msg(c.shape == e->shape && c.vector == e->vector && c.chunks == e->chunks && c.cluster == e->cluster &&
-                      c.teams == e->teams && c.staged == e->staged && c.twice == e->twice && c.full == e->full,
-                  "row %d: shape %u, vector %u, chunks %u, cluster %u, teams %u, staged %u, twice %d, full %d", _i, c.shape,
-                  c.vector, c.chunks, c.cluster, c.teams, c.staged, c.twice, c.full);
+                      c.teams == e->teams && c.staged == e->staged && c.full == e->full,
+                  "row %d: shape %u, vector %u, chunks %u, cluster %u, teams %u, staged %u, full %d", _i, c.shape, c.vector,
+                  c.chunks, c.cluster, c.teams, c.staged, c.full);
     ok(table->create(heap, NULL, &generator));
     ok(table->kernel(generator, p->kernels[l->kernel], &target, c, &(lf_codegen_options){0}, &object));
     ck_assert_msg(strstr(object.text, e->has) != NULL, "row %d lacks %s:\n%s", _i, e->has, object.text);

@@ -14,20 +14,18 @@ enum {
 // across a warp, the rest, and then the chunks, across warps.
 typedef struct gpu {
     lf_kernel *k;
-    LLVMValueRef v_thread;   // i64: thread's number among those that share a chunk
-    LLVMValueRef v_team;     // i64: which of the chunks that the block works on at once is this thread's
-    unsigned threads;        // that share a chunk
-    unsigned chunks;         // that a block works on at once
-    unsigned rounds, base;   // RESIDENT: chunks that a thread takes part in; the first copy of the one that is emitted
-    unsigned spans;          // of a chunk; fewer than 8 only when the row is no longer
-    unsigned cluster;        // blocks that share a row; 1: it is one block's
-    LLVMValueRef v_rank;     // i64: which of these blocks this one is
-    bool placed;             // spans have their places before the first row
-    bool staged;             // columns come through shared memory (gpu_stage.c)
-    unsigned row_bytes;      // of a row in shared memory
-    LLVMValueRef v_row_turn; // alloca of i64: where this row lies there, if there is room for two
-    unsigned last_read;      // the last pass that reads them there
-    bool is_online;          // passes 0 and 1 are one (gpu_online.c), of these two reductions
+    LLVMValueRef v_thread; // i64: thread's number among those that share a chunk
+    LLVMValueRef v_team;   // i64: which of the chunks that the block works on at once is this thread's
+    unsigned threads;      // that share a chunk
+    unsigned chunks;       // that a block works on at once
+    unsigned rounds, base; // RESIDENT: chunks that a thread takes part in; the first copy of the one that is emitted
+    unsigned spans;        // of a chunk; fewer than 8 only when the row is no longer
+    unsigned cluster;      // blocks that share a row; 1: it is one block's
+    LLVMValueRef v_rank;   // i64: which of these blocks this one is
+    bool placed;           // spans have their places before the first row
+    bool staged;           // columns come through shared memory (gpu_stage.c)
+    unsigned last_read;    // the last pass that reads them there
+    bool is_online;        // passes 0 and 1 are one (gpu_online.c), of these two reductions
     lf_stmt_id online[2];
     LLVMValueRef v_most; // what the first reduction of those in slots came to
     lf_partial (*adjust)(struct gpu *g, unsigned reduction, LLVMValueRef v_slot, lf_partial p); // what a slot holds; or NULL
@@ -73,10 +71,8 @@ lf_status lf_gpu_stage_plan(gpu *g, lf_object *out);
 void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row); // begins to copy a row: the first one
 void lf_gpu_stage_next(gpu *g, unsigned copy);     // after a pass has read it: of row v_next, if nothing will read it again
 void lf_gpu_stage_commit(gpu *g);
-void lf_gpu_stage_others(gpu *g);    // loads of columns that are not staged, in this pass
-void lf_gpu_stage_wait(gpu *g);      // the copies that this thread has begun are done
-void lf_gpu_stage_begin_row(gpu *g); // waits for it
-void lf_gpu_stage_end_row(gpu *g);
+void lf_gpu_stage_others(gpu *g); // loads of columns that are not staged, in this pass
+void lf_gpu_stage_wait(gpu *g);   // the copies that this thread has begun are done
 void lf_gpu_stage_forget(gpu *g); // before a pass: it reads its columns again
 // gpu_pairs.c: the largest or smallest of halves, two at a time.
 bool lf_gpu_pairs_up(const gpu *g, const lf_stmt *reduce);

@@ -181,7 +181,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         LLVMValueRef v_after = LLVMBuildAdd(b, v_row, v_step, "");
         v_after = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_after, v_rows, ""), v_after, v_row, "next");
         lf_split_index(k, v_after, k->rows, lf_row_extent, g.v_next);
-        lf_gpu_stage_begin_row(&g);
+        lf_gpu_stage_wait(&g);
     }
     for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
         lf_emit_rows_of_level(k, pass, v_leads);
@@ -208,7 +208,6 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     }
     // Slots have been read before the next row's are written: after an even number of meetings the last one has seen to that.
     if (buffers == 2 && !v_turn && (meetings % 2 || !meetings)) lf_gpu_meet(&g);
-    lf_gpu_stage_end_row(&g);
     lf_for_end(k, &rows, LF_HINT_NONE);
     lf_gpu_stage_wait(&g); // nothing arrives when the block is gone
     return NULL;

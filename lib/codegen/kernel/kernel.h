@@ -46,7 +46,6 @@ typedef struct lf_kernel {
     uint32_t *staged_at;                    // by access: where, in bytes, + 1; 0: nowhere. NULL: none does
     uint32_t staged_threads, staged_copies; // of the first copies
     LLVMValueRef v_stage, v_tid;
-    LLVMValueRef v_stage_row;       // i64: where the row lies, in bytes behind v_stage; NULL: there is room for one
     bool loads_stay;                // loads are not marked invariant: LLVM moves such past barriers, to their uses
     LLVMBasicBlockRef b_entry;      // allocas and argument loads go here
     LLVMMetadataRef independent;    // CPU: the access group of loads and stores of independent iterations

@@ -188,7 +188,6 @@ LLVMValueRef lf_staged_address(lf_kernel *k, uint32_t number) {
     unsigned bytes = k->lanes * lf_dtype_bytes(k->loop->accesses[number].dtype), copy = (unsigned)(k->at - k->copies);
     int64_t first = (int64_t)k->staged_at[number] - 1 + (int64_t)copy * k->staged_threads * bytes;
     LLVMValueRef v_at = LLVMBuildAdd(b, LLVMBuildMul(b, k->v_tid, lf_i64_const(k, bytes), ""), lf_i64_const(k, first), "");
-    if (k->v_stage_row) v_at = LLVMBuildAdd(b, v_at, k->v_stage_row, "");
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), k->v_stage, &v_at, 1, "");
 }
 
