@@ -203,6 +203,44 @@ static uint32_t outer_parts(const lfuser_abi_launch *l, const lf_launch_plan *pl
     return many || l->parts < 2 ? 1 : l->parts;
 }
 
+// 32-bit registers that a column takes from one pass to the next: what is loaded of so many rows, and partial results, half of whose second
+// level lies in shared memory. In halves.
+static uint32_t mixed_registers(const lfuser_abi_launch *l, uint32_t at_once) {
+    uint32_t bytes = 0, all_rows = (1u << l->rows) - 1, innermost = l->rows + l->cols - 1u;
+    for (uint32_t i = 0; i < l->n_accesses; i++) {
+        const lfuser_abi_access *a = &l->accesses[i];
+        if (!a->store && !a->row && a->varies >> innermost & 1) bytes += a->bytes * (a->varies & all_rows ? at_once : 1);
+    }
+    return (bytes + 1) / 2 + 3 * l->folds;
+}
+
+// Reductions across rows next to work along them, two rows at once: the widest vectors that leave a thread registers enough.
+static bool choose_mixed(const lfuser_abi_launch *l, lf_launch_plan *plan) {
+    enum { FEWEST_ROWS = 32, AT_ONCE = 2 };
+    static const struct {
+        uint32_t threads, registers;
+    } room[] = {{128, 100}, {256, 180}, {512, 64}, {1024, 24}};
+    uint32_t spans = lf_power_above((plan->columns + SPAN - 1) / SPAN, 1);
+    if (plan->columns > LFUSER_ABI_MIXED_COLUMNS || plan->items > LFUSER_ABI_MIXED_ROWS || plan->items < FEWEST_ROWS)
+        return false;
+    uint64_t last = plan->items % LFUSER_ABI_CHUNK; // rows of the last chunk
+    bool all_rows = last == 0 || last == 2 * SPAN || last == 4 * SPAN;
+    for (uint32_t v = plan->cls.vector; v >= 1; v /= 2) {
+        uint32_t r = 0;
+        while (r < 3 && room[r].threads < SPAN / v) r++;
+        if (spans * v * mixed_registers(l, AT_ONCE) > 2 * room[r].registers ||
+            spans * v * l->weight * AT_ONCE > LFUSER_ABI_UNROLLED_WEIGHT)
+            continue;
+        plan->cls.vector = (uint8_t)v;
+        plan->cls.shape = LFUSER_ABI_MIXED;
+        plan->cls.spans = (uint8_t)spans;
+        plan->cls.chunks = AT_ONCE | (all_rows ? LFUSER_ABI_MIXED_ALL_ROWS : 0);
+        plan->cls.full = plan->columns == (uint64_t)spans * SPAN;
+        return true;
+    }
+    return false;
+}
+
 // Neighbouring rows that a lane takes at most: as many as fill eight bytes.
 static uint32_t outer_lanes(const lfuser_abi_launch *l) {
     uint32_t most = 1, axis = l->rows - 1u;
@@ -308,6 +346,19 @@ static void choose_held(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32
     if (!lf_launch_stage(l, info, lanes, true, plan)) choose_rounds(l, plan, lanes);
 }
 
+// Partial results that a launch of class MIXED left, a thousand at most: at least two blocks for three processors.
+static void choose_combine(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
+                           uint32_t processors) {
+    uint32_t lanes = 4, axis = l->rows - 1u;
+    for (uint32_t i = 0; i < l->n_accesses; i++)
+        while (lanes > 1 && lanes * l->accesses[i].bytes > 16) lanes /= 2;
+    while (lanes > 1 && (l->reductions * lanes > 16 || plan->items / (32 * lanes) < processors * 2 / 3)) lanes /= 2;
+    plan->cls.shape = LFUSER_ABI_OUTER;
+    plan->cls.spans = 1;
+    bool vectors = lanes > 1 && args && is_outer(l, args, true) && is_aligned(l, args, extents, axis, lanes, 0);
+    plan->cls.vector = (uint8_t)(vectors ? lanes : 1);
+}
+
 // Shapes of rows; see lfuser_abi_shape. Few long rows are split only where that fills the device better.
 static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64_t *extents, lf_launch_plan *plan,
                          bool contiguous, const lf_device_info *info) {
@@ -316,6 +367,10 @@ static void choose_shape(const lfuser_abi_launch *l, uint64_t *args, const int64
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && !l->accesses[i].store && l->accesses[i].bytes > bytes) bytes = l->accesses[i].bytes;
     if (l->single || !plan->columns || l->debug & LF_DEBUG_NO_ROW_SHAPES) return;
+    if (l->combines && plan->columns <= SPAN) {
+        choose_combine(l, args, extents, plan, info ? info->processors : 0);
+        return;
+    }
     if (plan->columns <= 32u * lanes)
         plan->cls.shape = LFUSER_ABI_WARP;
     else if (l->reduces && !contiguous && plan->items >= 32 && is_outer(l, args, false))
@@ -477,6 +532,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
         out->cls.cols = merge_free(l, args, extents, l->rows, l->cols, l->merge_cols);
     }
     if (device->type == LF_DEVICE_CPU) {
+        if (l->folds) return false;
         if (is_contiguous(l, args, 0) && !(l->debug & LF_DEBUG_VECTOR_1)) out->cls.vector = CPU_CONTIGUOUS;
         if (l->cols && !l->single && !l->scans) choose_length(&out->cls, columns);
         return true;
@@ -486,6 +542,13 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     bool contiguous = is_contiguous(l, args, 0);
     if (lanes > 1 && contiguous && is_aligned(l, args, extents, l->rows + l->cols - 1u, lanes, 0))
         out->cls.vector = (uint8_t)lanes;
+    if (l->folds) {
+        if (l->debug & LF_DEBUG_NO_ROW_SHAPES || !out->columns || !choose_mixed(l, out)) return false;
+        out->cells = lfuser_abi_mixed_sets(rows, args[l->share_word]);
+        out->shared_out = true;
+        if (out->cls.wide && out->cls.vector == 1) out->cls.rows = l->rows, out->cls.cols = l->cols;
+        return true;
+    }
     if (!l->cols && !contiguous) choose_tiles(l, args, extents, lanes, out);
     if (out->cls.shape == LFUSER_ABI_BLOCK && may_stack(l, out->cls.vector))
         choose_stack(l, args, extents, out, device->info.processors);
@@ -524,7 +587,9 @@ uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resource
 }
 
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type) {
-    return (lfuser_abi_class){.rows = l->rows, .cols = l->cols, .vector = 1, .wide = type != LF_DEVICE_CPU};
+    lfuser_abi_class c = {.rows = l->rows, .cols = l->cols, .vector = 1, .wide = type != LF_DEVICE_CPU};
+    if (l->folds) c.shape = LFUSER_ABI_MIXED, c.spans = LFUSER_ABI_MIXED_COLUMNS / SPAN, c.chunks = 1;
+    return c;
 }
 
 // A guess: tensors are row-major, the first result is walked in its order, and axes merge to two where there are no more.
@@ -648,6 +713,21 @@ uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type
     uint32_t n = 0;
     lfuser_abi_class c = {.rows = bucket(1, l->rows), .cols = bucket(1, l->cols)};
     if (is_indexed(l)) c.rows = l->rows, c.cols = l->cols;
+    if (l->folds) {
+        static const uint64_t columns[] = {4 * SPAN, 8 * SPAN, 2 * SPAN, 1};
+        if (type == LF_DEVICE_CPU) return 0;
+        for (uint32_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            lf_launch_plan plan = {.items = LFUSER_ABI_CHUNK, .columns = columns[i], .cls = c};
+            plan.cls.vector = (uint8_t)lf_launch_lanes(l);
+            if (choose_mixed(l, &plan)) out[n++] = plan.cls;
+        }
+        out[n++] = lf_launch_general_class(l, type);
+        return n;
+    }
+    for (uint8_t lanes = 4; l->combines && type != LF_DEVICE_CPU && lanes; lanes /= 2)
+        out[n++] =
+            (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = lanes, .shape = LFUSER_ABI_OUTER, .spans = 1};
+    if (n) return out[n++] = lf_launch_general_class(l, type), n;
     if (type == LF_DEVICE_CPU) {
         usual_on_cpu(l, c, out, &n);
     } else if (l->sorts) {

@@ -12,7 +12,7 @@ typedef struct lf_launch_plan {
     uint64_t items;   // rows (pointwise: elements)
     uint64_t columns; // a row; 1 for pointwise
     uint64_t
-        cells; // SPLIT: rows times chunks; OUTER in parts: tiles times chunks times parts; TILE: tiles; STACK: elements that one stands for each; OUTER of a scan,
+        cells; // SPLIT: rows times chunks; OUTER in parts: tiles times chunks times parts; TILE: tiles; MIXED: sets of rows; STACK: elements that one stands for each; OUTER of a scan,
                // LOOKBACK: tiles of all rows; else 0
     uint64_t zero_bytes; // of scratch memory, before the launch
     bool shared_out;     // a block takes many cells or rows: as many blocks as are resident at once are enough
@@ -29,8 +29,12 @@ uint64_t lf_resident_blocks(const lf_device_info *info, const lf_kernel_resource
                             uint32_t dynamic_shared, uint32_t cluster);
 // The class that is right for every shape and stride: what to compile when nothing else is known.
 lfuser_abi_class lf_launch_general_class(const lfuser_abi_launch *l, lf_device_type type);
-// Classes that contiguous tensors get, best first; returns how many were written (at most LF_MAX_CLASSES).
+// Classes that contiguous tensors get, best first; returns how many were written (at most LF_MAX_CLASSES). 0: never made on such a device.
 uint32_t lf_launch_usual_classes(const lfuser_abi_launch *l, lf_device_type type, lfuser_abi_class *out_classes);
+// Whether a launch is made, when the one of class MIXED that decides about it (launch_abi.h) has been planned.
+static inline bool lf_launch_is_made(const lfuser_abi_launch *l, uint32_t number, bool mixed_is_made) {
+    return l->mixed == LFUSER_ABI_NONE || l->mixed == number || l->instead != mixed_is_made;
+}
 static inline uint64_t lf_class_key(lfuser_abi_class c) {
     return (uint64_t)c.rows | (uint64_t)c.cols << 5 | (uint64_t)c.vector << 10 | (uint64_t)c.wide << 15 |
            (uint64_t)c.shape << 16 | (uint64_t)c.spans << 20 | (uint64_t)c.chunks << 24 | (uint64_t)c.tiled << 32 |

@@ -93,6 +93,11 @@ typedef struct lfuser_abi_launch {
     uint8_t reductions;    // most in one pass
     uint8_t parts;         // most parts of a chunk for whose results scratch memory has room; 0: there is none
     uint32_t scratch_word; // word with the address of scratch memory for SPLIT, OUTER and LOOKBACK, or NONE
+    uint32_t mixed; // number of the launch of class MIXED that decides whether this one is made (itself: it may), or NONE
+    bool instead;   // made only if that one is not
+    bool combines;  // reduces what that one leaves
+    uint8_t folds;  // reductions across rows: only in class MIXED
+    uint32_t share_word;   // word with the share of a set of rows, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
     uint32_t debug; // what not to choose (lfuser_compile_options.debug); normally 0
@@ -107,7 +112,8 @@ typedef enum lfuser_abi_shape {
     LFUSER_ABI_SPLIT = 2, // blocks of a chunk or two, whose results a second kernel combines (COMBINE). Few, long rows
     LFUSER_ABI_OUTER =
         3, // a lane a row, warps share its columns: rows are neighbours in memory, columns are not. With `chunks`
-           // above 1 a block takes one of so many parts of a chunk, and COMBINE follows
+           // above 1 a block takes one of so many parts of a chunk, and COMBINE follows. With `spans`:
+           // at most 1024 columns, partial results of MIXED
     LFUSER_ABI_RESIDENT = 4, // a block a row, held by its threads: at most `chunks` chunks of `spans` * 1024 columns
     LFUSER_ABI_ROUNDS = 5,   // a block a row, `chunks` chunks at once: at most ROUND_SLOTS / (warps a chunk) chunks
     LFUSER_ABI_LOOKBACK = 9, // scans, sorts: blocks share rows, and a tile's block looks for what tiles before it come to
@@ -119,8 +125,11 @@ typedef enum lfuser_abi_shape {
         6, // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
            // one of these, not along the innermost one, go through shared memory
     LFUSER_ABI_COMBINE =
-        7 // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once) or OUTER (spans > 0: its parts
+        7, // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once) or OUTER (spans > 0: its parts
           // of a chunk; a thread a row) left in scratch memory is reduced, and what follows from it stored
+    LFUSER_ABI_MIXED =
+        8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, and
+          // whether each chunk has a power of two of spans of rows
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 // A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
@@ -178,6 +187,24 @@ static inline uint32_t lfuser_abi_scan_spans(uint32_t vector, uint32_t weight) {
     uint32_t spans = vector >= 16 ? 2u : vector >= 8 ? 4u : 8u;
     while (spans > 1 && spans * vector * weight > LFUSER_ABI_UNROLLED_WEIGHT) spans /= 2;
     return spans;
+}
+
+// Reductions across rows, next to work along them (MIXED): of each chunk of 8192 rows, a set has `share` neighbouring rows, a power of
+// two, out of each of the eight spans of 1024: a part of the order of sums that is whole in itself. A set leaves one partial result a
+// column; these, in the order of sets, are reduced by the same order, as there are at most 1024. Scratch memory: for each reduction
+// sets * columns cells, which the launch that combines them reads; and as much again for each doubling of `share`, private to the kernel.
+enum {
+    LFUSER_ABI_SPAN = 1024,
+    LFUSER_ABI_MIXED_AT_ONCE = 15, // of a class's `chunks`
+    LFUSER_ABI_MIXED_ALL_ROWS = 128,
+    LFUSER_ABI_MIXED_SHARE = 8, // unless there are more than 8 chunks: then as many as there are chunks, or up to twice that
+    LFUSER_ABI_MIXED_COLUMNS = 8192,
+    LFUSER_ABI_MIXED_ROWS = 1024 * 8192
+};
+static inline uint64_t lfuser_abi_mixed_sets(uint64_t rows, uint64_t share) {
+    uint64_t rest = rows % LFUSER_ABI_CHUNK;
+    if (rest > LFUSER_ABI_SPAN) rest = LFUSER_ABI_SPAN;
+    return rows / LFUSER_ABI_CHUNK * (LFUSER_ABI_SPAN / share) + (rest + share - 1) / share;
 }
 
 // A device scalar that host code needs.

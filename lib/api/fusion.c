@@ -148,6 +148,7 @@ static lf_status print_code(lfuser_fusion *f, const lf_program *p, lfuser_stage 
         const lfuser_abi_launch *launch = &p->abi.launches[i];
         lfuser_abi_class classes[LF_MAX_CLASSES];
         uint32_t n = lf_launch_usual_classes(launch, type, classes);
+        if (!n) continue;
         lfuser_abi_class cls = classes[n_class < n ? n_class : n - 1];
         char *text = NULL;
         s = table->print(generator, stages[stage], p, p->kernels[launch->kernel], target, cls, &options, &text);

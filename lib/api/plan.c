@@ -80,8 +80,11 @@ static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, si
         for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches && !s; i++) {
             const lfuser_abi_launch *l = &r.abi->launches[i];
             lf_launch_plan p;
+            r.frame->planned[i].plan.items = 0;
             if (l->guard != LFUSER_ABI_NONE && !slots[l->guard]) continue;
+            if (l->mixed != LFUSER_ABI_NONE && !lf_launch_is_made(l, i, r.frame->planned[l->mixed].plan.items)) continue;
             if (!lf_launch_plan_make(l, slots, r.device, &r.frame->args[l->args_slot], &p)) continue;
+            r.frame->planned[i].plan = p;
             s = lf_wanted_add(e, list, i, p.cls);
             if (!s && p.combined) s = lf_wanted_add(e, list, i, p.combine);
         }

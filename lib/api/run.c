@@ -119,6 +119,7 @@ static lf_status plan_launches(lf_run *r, const lfuser_abi_stage *stage) {
         lf_planned *planned = &r->frame->planned[i];
         planned->variant = planned->combine = NULL;
         if (l->guard != LFUSER_ABI_NONE && !r->frame->slots[l->guard]) continue;
+        if (l->mixed != LFUSER_ABI_NONE && !lf_launch_is_made(l, i, r->frame->planned[l->mixed].variant)) continue;
         if (!lf_launch_plan_make(l, r->frame->slots, r->device, &r->frame->args[l->args_slot], &planned->plan)) continue;
         LF_TRY(lf_executable_variant(e, i, planned->plan.cls, r->stream, &planned->variant));
         bool as_planned = planned->variant->cls.shape == planned->plan.cls.shape;

@@ -244,8 +244,10 @@ lf_status lf_executable_compile_classes(lfuser_executable *e, bool general_only)
     lf_vec_init(&list, &e->context->allocator);
     for (uint32_t i = 0; i < e->program->abi.n_launches && !s; i++) {
         const lfuser_abi_launch *l = &e->program->abi.launches[i];
-        lfuser_abi_class classes[LF_MAX_CLASSES] = {lf_launch_general_class(l, e->device->device->type)};
-        uint32_t n = general_only ? 1 : lf_launch_usual_classes(l, e->device->device->type, classes);
+        lf_device_type type = e->device->device->type;
+        lfuser_abi_class classes[LF_MAX_CLASSES];
+        uint32_t n = lf_launch_usual_classes(l, type, classes);
+        if (n && general_only) classes[0] = lf_launch_general_class(l, type), n = 1;
         for (uint32_t k = 0; k < n && !s; k++) s = lf_wanted_add(e, &list, i, classes[k]);
     }
     if (!s) s = lf_executable_compile_all(e, list.data, list.count);

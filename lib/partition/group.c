@@ -25,8 +25,7 @@ lf_value *lf_view_base(lf_value *v) {
     return v;
 }
 
-// NULL when the chain reaches a scalar that kernels of this stage get by value.
-static lf_value *base_in_stage(const lf_partition *p, uint32_t stage, lf_value *v) {
+lf_value *lf_base_in_stage(const lf_partition *p, uint32_t stage, lf_value *v) {
     while (!lf_known_by(p, v, stage)) {
         if (!is_transparent(v->def)) return v;
         v = v->def->operands[0];
@@ -137,21 +136,28 @@ static void add_candidate(operands_summary *s, uint32_t group) {
 
 static uint32_t cheap(const lf_partition *p) { return p->debug & LF_DEBUG_NO_RECOMPUTE ? 0 : CHEAP; }
 
+// One a row: to store it costs next to nothing, and readers that iterate over elements would compute it once an element.
+static bool is_of_row(const lf_partition *p, const lf_node *node) {
+    return node->cls != LF_CLASS_FULL && p->groups[node->group]->kind == LF_GROUP_ROWS &&
+           lf_group_rows(p->groups[node->group]);
+}
+
 static bool is_cheap(const lf_partition *p, const lf_value *v) {
+    const lf_node *node = lf_node_of(p, v);
     lf_op_kind kind = lf_op_info_of(v->def->code)->kind;
-    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && lf_node_of(p, v)->cost <= cheap(p);
+    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && node->cost <= cheap(p) && !is_of_row(p, node);
 }
 
 static lf_status summarise_operand(void *context, lf_value *operand) {
     operands_summary *s = context;
-    lf_value *base = base_in_stage(s->partition, s->stage, operand);
+    lf_value *base = lf_base_in_stage(s->partition, s->stage, operand);
     if (!base) return NULL;
     const lf_node *node = lf_node_of(s->partition, base);
     if (node->group == LF_NO_GROUP) return NULL;
     add_candidate(s, node->group);
     uint32_t after = is_cheap(s->partition, base) ? node->after : node->group + 1;
     if (after > s->after) s->after = after;
-    s->cost += node->cost;
+    s->cost += is_of_row(s->partition, node) ? 1 : node->cost;
     if (s->cost > 1000) s->cost = 1000;
     return NULL;
 }
@@ -183,7 +189,7 @@ typedef struct point_check {
     bool cheap_elsewhere; // cheap values may be recomputed at another point
 } point_check;
 
-static bool space_of_base(lf_partition *p, lf_value *v, lf_space *space) {
+bool lf_space_of_base(lf_partition *p, lf_value *v, lf_space *space) {
     for (; is_transparent(v->def); v = v->def->operands[0]) {
         const lf_op *op = v->def;
         if (op->code == LF_OP_SCALAR_TENSOR) continue;
@@ -197,14 +203,14 @@ static bool space_of_base(lf_partition *p, lf_value *v, lf_space *space) {
 
 static lf_status check_point(void *context, lf_value *operand) {
     point_check *c = context;
-    lf_value *base = base_in_stage(c->partition, c->group->stage, operand);
+    lf_value *base = lf_base_in_stage(c->partition, c->group->stage, operand);
     if (!base) return NULL;
     const lf_node *node = lf_node_of(c->partition, base);
     if (!c->ok || node->group != c->number || (c->cheap_elsewhere && node->cost <= CHEAP)) return NULL;
     lf_space space = {0}, expected;
     if (operand->type.tensor) lf_group_space(c->partition, c->group, c->cls, &space);
     lf_group_space(c->partition, c->group, node->cls, &expected);
-    c->ok = space_of_base(c->partition, operand, &space) && lf_space_equal(&space, &expected);
+    c->ok = lf_space_of_base(c->partition, operand, &space) && lf_space_equal(&space, &expected);
     return NULL;
 }
 
@@ -374,13 +380,11 @@ static bool checks_index(const lf_op *op) {
 // Recursion stops at CHEAP, the largest cost that is recomputed.
 static lf_status cross_operand(void *context, lf_value *operand) {
     crossing *c = context;
-    lf_value *base = base_in_stage(c->partition, c->partition->groups[c->reader]->stage, operand);
+    lf_value *base = lf_base_in_stage(c->partition, c->partition->groups[c->reader]->stage, operand);
     if (!base || base->id >= c->partition->n_nodes) return NULL;
     lf_node *node = &c->partition->nodes[base->id];
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
-    lf_op_kind kind = lf_op_info_of(base->def->code)->kind;
-    if (node->stored || kind == LF_KIND_REDUCE || kind == LF_KIND_WHOLE || node->cost > cheap(c->partition) ||
-        checks_index(base->def)) {
+    if (node->stored || !is_cheap(c->partition, base) || checks_index(base->def)) {
         node->stored = true;
         if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;
@@ -429,14 +433,15 @@ typedef struct hazard {
 
 static lf_status look_for_param(void *context, lf_value *operand) {
     hazard *h = context;
-    lf_value *base = base_in_stage(h->partition, h->group->stage, operand);
+    lf_value *base = lf_base_in_stage(h->partition, h->group->stage, operand);
     if (!base) return NULL;
     if (base == h->param) {
         h->reads = true;
         lf_space space = {0}, expected;
         if (operand->type.tensor) lf_group_space(h->partition, h->group, h->cls, &space);
         lf_group_space(h->partition, h->group, LF_CLASS_FULL, &expected);
-        if (h->outside || h->indexed || !space_of_base(h->partition, operand, &space) || !lf_space_equal(&space, &expected))
+        if (h->outside || h->indexed || !lf_space_of_base(h->partition, operand, &space) ||
+            !lf_space_equal(&space, &expected))
             h->elsewhere = true;
         return NULL;
     }

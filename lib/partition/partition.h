@@ -66,6 +66,15 @@ typedef struct lf_node {
     bool needed;          // pending scalars: the host needs it
 } lf_node;
 
+// Two groups over one shape, where one reduces (or only visits) the axes that the other keeps, and both read the same elements: one
+// kernel can do both (mixed.c). It walks the rows of `group`; the reductions of group `columns` run over its rows and leave partial
+// results, which a second, small kernel combines.
+typedef struct lf_mixed {
+    uint32_t rows;    // the group along rows, or LF_NO_GROUP: there is only `columns`, which stores elements besides
+    uint32_t columns; // the group whose reductions run across
+    lf_group group;   // what the one kernel iterates over
+} lf_mixed;
+
 typedef struct lf_partition {
     lf_arena arena;
     lf_graph *graph;
@@ -84,6 +93,10 @@ void lf_partition_destroy(lf_partition *p);
 
 // The value that a chain of views (and item, scalar_tensor) ends at.
 lf_value *lf_view_base(lf_value *v);
+// The same, but NULL when the chain reaches a scalar that kernels of this stage get by value.
+lf_value *lf_base_in_stage(const lf_partition *p, uint32_t stage, lf_value *v);
+// From the space of v to that of its base. False: the views between cannot be composed.
+bool lf_space_of_base(lf_partition *p, lf_value *v, lf_space *io_space);
 // True for ops that compute on the device.
 bool lf_is_node(const lf_op *op);
 const lf_node *lf_node_of(const lf_partition *p, const lf_value *v);
@@ -101,6 +114,10 @@ unsigned lf_group_rows(const lf_group *group);
 // Calls visit for every value that an op reads, extents aside: operands, paddings, amounts.
 typedef lf_status (*lf_visit_operand)(void *context, lf_value *operand);
 lf_status lf_visit_operands(const lf_op *op, lf_visit_operand visit, void *context) LF_MUST_USE;
+
+// Whether the reductions of group `columns` can be done with other work in one kernel, and with which. Whether it pays is decided when
+// it runs. taken: by number, groups that are part of another such pair.
+bool lf_mixed_find(lf_partition *p, uint32_t columns, const bool *taken, lf_mixed *out);
 
 // For people: where every value lives and why, what each kernel holds, sync points.
 lf_status lf_partition_print(const lf_partition *p, char **out_text) LF_MUST_USE;

@@ -8,7 +8,7 @@ _Static_assert(sizeof(lf_stmt) == 104, "a statement has changed: does its key sa
 _Static_assert(sizeof(lf_access) == 224, "an access has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16,
                "what host code does has changed: does its key say all of it?");
-_Static_assert(sizeof(lf_loop) == 288, "a loop has changed: does its key say all of it?");
+_Static_assert(sizeof(lf_loop) == 304, "a loop has changed: does its key say all of it?");
 
 static void put(lf_text *out, uint64_t word) { lf_text_append(out, (const char *)&word, sizeof word); }
 
@@ -72,7 +72,8 @@ void lf_loop_key(const lf_loop *l, lf_text *out) {
     put(out, l->extents_word | (uint64_t)l->n_words << 32);
     put(out, l->error_word | (uint64_t)l->workspace_word << 32);
     put(out, l->scratch_word | (uint64_t)l->n_stmts << 32);
-    put(out, l->weight | (uint64_t)l->kept << 16 | (uint64_t)l->reductions << 24);
+    put(out, l->weight | (uint64_t)l->kept << 16 | (uint64_t)l->reductions << 24 | (uint64_t)l->folds << 32);
+    put(out, l->share_word);
     put(out, l->n_accesses | (uint64_t)l->n_scalars << 32);
     lf_text_append(out, l->schedule ? l->schedule : "", l->schedule ? strlen(l->schedule) + 1 : 1);
     for (uint32_t i = 0; i < l->n_stmts; i++) put_stmt(out, &l->stmts[i]);

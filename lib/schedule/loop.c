@@ -3,14 +3,23 @@
 #include "schedule/loop.h"
 #include <string.h>
 
-static const char *const kind_names[] = {[LF_STMT_INDEX] = "index",   [LF_STMT_SCALAR] = "scalar",
-                                         [LF_STMT_CONST] = "const",   [LF_STMT_LOAD] = "load",
-                                         [LF_STMT_ELEM] = "",         [LF_STMT_SIMPLE] = "",
-                                         [LF_STMT_CAST] = "cast",     [LF_STMT_REDUCE] = "reduce",
-                                         [LF_STMT_STORE] = "store",   [LF_STMT_DELIVER] = "deliver",
-                                         [LF_STMT_IOTA] = "iota",     [LF_STMT_RANDOM] = "",
-                                         [LF_STMT_SCAN] = "",         [LF_STMT_SCAN_POSITION] = "scan_position",
-                                         [LF_STMT_SORTED] = "sorted", [LF_STMT_INDEX_ERROR] = "index_error"};
+static const char *const kind_names[] = {[LF_STMT_INDEX] = "index",
+                                         [LF_STMT_SCALAR] = "scalar",
+                                         [LF_STMT_CONST] = "const",
+                                         [LF_STMT_LOAD] = "load",
+                                         [LF_STMT_ELEM] = "",
+                                         [LF_STMT_SIMPLE] = "",
+                                         [LF_STMT_CAST] = "cast",
+                                         [LF_STMT_REDUCE] = "reduce",
+                                         [LF_STMT_STORE] = "store",
+                                         [LF_STMT_DELIVER] = "deliver",
+                                         [LF_STMT_IOTA] = "iota",
+                                         [LF_STMT_RANDOM] = "",
+                                         [LF_STMT_SCAN] = "",
+                                         [LF_STMT_SCAN_POSITION] = "scan_position",
+                                         [LF_STMT_SORTED] = "sorted",
+                                         [LF_STMT_FOLD] = "fold",
+                                         [LF_STMT_INDEX_ERROR] = "index_error"};
 
 static void put_access(lf_arena *arena, lf_text *t, const lf_loop *loop, uint32_t number, const lf_stmt *s) {
     const lf_access *access = &loop->accesses[number];
@@ -32,7 +41,7 @@ static void put_stmt(lf_arena *arena, lf_text *t, const lf_loop *loop, lf_stmt_i
     if (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE || s->kind == LF_STMT_RANDOM || s->kind == LF_STMT_SCAN)
         name = lf_op_info_of(s->code)->name;
     lf_text_put(t, "%s", name);
-    if (s->kind == LF_STMT_REDUCE) lf_text_put(t, ".%s", lf_op_info_of(s->code)->name);
+    if (s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_FOLD) lf_text_put(t, ".%s", lf_op_info_of(s->code)->name);
     if (s->kind == LF_STMT_INDEX)
         lf_text_put(t, " %c%u", s->number < loop->rows ? 'r' : 'c',
                     s->number < loop->rows ? s->number : s->number - loop->rows);
@@ -126,7 +135,7 @@ lf_status lf_loop_verify(const lf_allocator *a, const lf_loop *loop) {
     bool effect = false;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
-        effect |= has_effect(s);
+        effect |= has_effect(s) || s->kind == LF_STMT_FOLD;
         for (unsigned k = 0; k < s->n_args; k++)
             if (s->args[k] != LF_NO_STMT && s->args[k] >= i)
                 return lf_error(a, LF_INTERNAL, "kernel %s: statement %u uses %u before its definition", loop->name, i,

@@ -38,7 +38,8 @@ typedef enum lf_stmt_kind {
     LF_STMT_SCAN,          // `code` (CUMSUM, …) of args[0] over the columns so far; columns are then visited in order
     LF_STMT_SCAN_POSITION, // i64: position that the scan args[0] (CUMMAX, CUMMIN) stands at
     LF_STMT_SORTED,        // form SORT: element (number 0) or position (number 1) of the rank that the column stands for
-    LF_STMT_INDEX_ERROR    // records op number `number` when args[0] (bool) is false
+    LF_STMT_FOLD, // `code` (SUM, PROD, RMIN, RMAX, ANY, ALL) of args[0] over the rows, for each column: partial result `number`
+    LF_STMT_INDEX_ERROR // records op number `number` when args[0] (bool) is false
 } lf_stmt_kind;
 
 typedef struct lf_stmt {
@@ -113,15 +114,19 @@ typedef struct lf_loop {
     uint32_t n_scalars;
     uint16_t passes; // 0 for pointwise
     uint32_t extents_word, n_words;
-    uint32_t error_word;     // word with the address of the index-error word, or LFUSER_ABI_NONE
-    uint32_t workspace_word; // SORT: word with the address of 16 or 32 bytes an element, else LFUSER_ABI_NONE
-    bool reduces;            // one pass, of reductions and nothing written a column
-    uint16_t weight;         // about how many instructions a column (pointwise: an element) takes in all passes
-    uint8_t kept;            // 32-bit registers a column that passes hand on
-    uint8_t kept_beside;     // the same where loads, and conversions of what is loaded, are done again by each pass
-    uint8_t reductions;      // most in one pass
-    uint32_t scratch_word;   // for launches that share rows (launch_abi.h), or LFUSER_ABI_NONE
-    const char *schedule;    // "pointwise", "rows"
+    uint32_t error_word; // word with the address of the index-error word, or LFUSER_ABI_NONE
+    uint32_t
+        workspace_word; // SORT: word with the address of 16 or 32 bytes an element; folds: of partial results; else LFUSER_ABI_NONE
+    bool reduces;        // one pass, of reductions and nothing written a column
+    uint16_t weight;     // about how many instructions a column (pointwise: an element) takes in all passes
+    uint8_t kept;        // 32-bit registers a column that passes hand on
+    uint8_t kept_beside; // the same where loads, and conversions of what is loaded, are done again by each pass
+    uint8_t reductions;  // most in one pass
+    uint16_t folds;      // FOLD statements; if there are any, the kernel exists for GPUs and in class MIXED only
+    lf_value *share;     // with folds: host i64, see lfuser_abi_mixed_rows (launch_abi.h); lies in share_word
+    uint32_t share_word;
+    uint32_t scratch_word; // for launches that share rows (launch_abi.h), or LFUSER_ABI_NONE
+    const char *schedule;  // "pointwise", "rows"
 } lf_loop;
 
 // A reduction whose partial results carry a position. Complex products carry one too, to tell whether there is anything yet: 1 + 0i is not

@@ -26,7 +26,7 @@ static void scope_of(lf_lowering *l, lf_stmt *s) {
         if (arg->level > s->level) s->level = arg->level;
     }
     if (s->kind == LF_STMT_INDEX) s->column = s->number >= l->loop->rows;
-    if (s->kind == LF_STMT_SCAN) s->column = true; // of one value many times too
+    if (s->kind == LF_STMT_SCAN || s->kind == LF_STMT_FOLD) s->column = true; // of one value many times too
     if (s->kind == LF_STMT_LOAD || s->kind == LF_STMT_STORE) {
         const lf_access *access = &l->accesses.data[s->number];
         for (unsigned a = l->loop->rows; a < l->loop->rows + l->loop->cols; a++) s->column |= access->strides[a] != NULL;
@@ -316,7 +316,11 @@ static __attribute__((noinline)) lf_stmt_id lower_reduction(lf_lowering *l, cons
     lf_space full;
     lf_group_space(l->partition, l->group, LF_CLASS_FULL, &full);
     const lf_space *space = lf_space_intern(l, &full);
-    lf_stmt_id x = space ? lf_lower_value(l, op->operands[0], space, LF_NO_STMT) : LF_NO_STMT;
+    lf_stmt_id x = LF_NO_STMT;
+    if (l->part == LF_PART_COMBINE)
+        x = lf_lower_partial(l, op);
+    else if (space)
+        x = lf_lower_value(l, op->operands[0], space, LF_NO_STMT);
     lf_stmt s = {.kind = LF_STMT_REDUCE,
                  .dtype = op->results[0].type.dtype,
                  .compute = op->operands[0]->type.dtype,
@@ -471,19 +475,24 @@ static lf_status finish(lf_lowering *l) {
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         if (s->kind == LF_STMT_INDEX_ERROR && loop->error_word == LFUSER_ABI_NONE) loop->error_word = word++;
-        bool in_pass = s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_SCAN
+        loop->folds += s->kind == LF_STMT_FOLD;
+        bool in_pass = s->kind == LF_STMT_REDUCE || s->kind == LF_STMT_SCAN || s->kind == LF_STMT_FOLD
                            ? true
                            : (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column;
         uint16_t passes = (uint16_t)(s->kind == LF_STMT_REDUCE ? s->level : s->level + 1);
         if (in_pass && loop->cols && passes > loop->passes) loop->passes = passes;
     }
     if (l->group->kind != LF_GROUP_POINTWISE && loop->passes == 0) loop->passes = 1;
+    for (uint32_t i = 0; i < loop->n_stmts; i++) // what they fold is computed once more, in the last pass
+        if (loop->stmts[i].kind == LF_STMT_FOLD) loop->stmts[i].level = (uint16_t)(loop->passes - 1);
+    loop->share_word = loop->folds ? word++ : LFUSER_ABI_NONE;
     loop->reduces = loop->form == LF_LOOP_PLAIN && loop->passes == 1 && loop->cols;
     unsigned reductions = 0;
     for (uint32_t i = 0; i < loop->n_stmts; i++) {
         const lf_stmt *s = &loop->stmts[i];
         reductions += s->kind == LF_STMT_REDUCE;
-        if (s->column && (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR)) loop->reduces = false;
+        if (s->column && (s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR || s->kind == LF_STMT_FOLD))
+            loop->reduces = false;
     }
     loop->reduces &= reductions > 0 && reductions <= LF_MAX_SPLIT;
     if (loop->form == LF_LOOP_PLAIN && (!loop->reduces || reductions > 1)) loop->keys[LF_PRODUCT_SUM] = LF_NO_STMT;
@@ -493,50 +502,90 @@ static lf_status finish(lf_lowering *l) {
     return lf_loop_measure(l->g->allocator, loop);
 }
 
-lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena,
-                         const char *name, lf_loop **out_loop, lf_value **out_assumption, lf_value **out_scratch) {
+// Which of a group's roots a kernel writes: all, or, where the work is shared (lower_mixed.c), its part of them.
+static bool is_ours(const lf_lowering *l, const lf_group *group, const lf_root *root) {
+    if (l->part == LF_PART_ALL) return true;
+    bool across = group == l->partition->groups[l->mixed->columns];
+    // The plain kernel across reads it, and nobody else: this one has it at hand.
+    bool only = root->temporary && !root->n_outputs && !root->fetched &&
+                lf_node_of(l->partition, root->value)->last_reader == l->mixed->columns;
+    for (uint32_t i = l->mixed->rows + 1; !across && only && i < l->mixed->columns; i++)
+        only = l->partition->groups[i]->dead;
+    if (!across && only) return false;
+    return (root->cls == LF_CLASS_FULL || !across) == (l->part == LF_PART_WALK);
+}
+
+static lf_status store_roots(lf_lowering *l, const lf_group *group) {
+    for (uint32_t i = 0; i < group->n_roots && !l->status; i++)
+        if (is_ours(l, group, &group->roots[i])) LF_TRY(store_root(l, &group->roots[i]));
+    return NULL;
+}
+
+static lf_status lower_all(lf_lowering *l) {
+    const lf_partition *p = l->partition;
+    if (l->group->kind == LF_GROUP_WHOLE) return lf_lower_whole(l);
+    if (l->part == LF_PART_ALL) return store_roots(l, l->group);
+    if (l->part == LF_PART_WALK && l->mixed->rows != LF_NO_GROUP) LF_TRY(store_roots(l, p->groups[l->mixed->rows]));
+    LF_TRY(store_roots(l, p->groups[l->mixed->columns]));
+    if (l->part == LF_PART_WALK && !l->status) lf_lower_folds(l);
+    return NULL;
+}
+
+lf_status lf_lower(lf_lowering *l, const char *name, lf_loop **out_loop) {
+    lf_group *group = l->group;
     *out_loop = NULL;
-    *out_scratch = NULL;
-    *out_assumption = NULL;
-    lf_group *group = p->groups[number];
-    lf_loop *loop = LF_ARENA_NEW(arena, lf_loop);
+    lf_loop *loop = LF_ARENA_NEW(l->arena, lf_loop);
     if (!loop) return lf_out_of_memory();
-    lf_lowering l = {.planner = planner,
-                     .partition = p,
-                     .g = p->graph,
-                     .arena = arena,
-                     .group = group,
-                     .number = number,
-                     .general = general,
-                     .loop = loop};
-    lf_vec_init(&l.stmts, p->graph->allocator);
-    lf_vec_init(&l.accesses, p->graph->allocator);
-    lf_vec_init(&l.scalars, p->graph->allocator);
-    lf_vec_init(&l.spaces, p->graph->allocator);
-    lf_vec_init(&l.memo, p->graph->allocator);
+    const lf_allocator *a = l->partition->graph->allocator;
+    l->g = l->partition->graph;
+    l->loop = loop;
+    lf_vec_init(&l->stmts, a);
+    lf_vec_init(&l->accesses, a);
+    lf_vec_init(&l->scalars, a);
+    lf_vec_init(&l->spaces, a);
+    lf_vec_init(&l->memo, a);
     loop->name = name;
-    loop->schedule = group->serial ? "serial rows" : group->kind == LF_GROUP_ROWS ? "rows" : "pointwise";
+    loop->schedule = l->part == LF_PART_WALK        ? "rows and columns"
+                     : group->serial                ? "serial rows"
+                     : group->kind == LF_GROUP_ROWS ? "rows"
+                                                    : "pointwise";
     loop->rows = (uint8_t)lf_group_rows(group);
     loop->cols = (uint8_t)(group->shape.rank - loop->rows);
-    for (unsigned a = 0; a < group->shape.rank; a++) loop->extents[lf_group_axis(group, a)] = group->shape.dims[a];
+    for (unsigned axis = 0; axis < group->shape.rank; axis++)
+        loop->extents[lf_group_axis(group, axis)] = group->shape.dims[axis];
+    if (l->part == LF_PART_COMBINE) {
+        loop->cols = 1;
+        loop->extents[loop->rows] = l->mixed_sizes.partials;
+    }
+    if (l->part == LF_PART_WALK) loop->share = l->mixed_sizes.share;
     if (group->serial) loop->form = LF_LOOP_SERIAL;
     for (unsigned i = 0; i < LF_MAX_KEYS; i++) loop->keys[i] = LF_NO_STMT;
-    lf_status s = NULL;
-    if (group->kind == LF_GROUP_WHOLE) s = lf_lower_whole(&l);
-    for (uint32_t i = 0; i < group->n_roots && !s && !l.status && group->kind != LF_GROUP_WHOLE; i++)
-        s = store_root(&l, &group->roots[i]);
-    if (!s && l.status)
-        s = l.status;
-    else if (s && l.status)
-        lf_status_destroy(l.status);
-    if (!s) s = finish(&l);
-    lf_vec_finish(&l.stmts);
-    lf_vec_finish(&l.accesses);
-    lf_vec_finish(&l.scalars);
-    lf_vec_finish(&l.spaces);
-    lf_vec_finish(&l.memo);
-    if (s) return s;
-    *out_loop = loop;
+    lf_status s = lower_all(l);
+    if (!s && l->status)
+        s = l->status;
+    else if (s && l->status)
+        lf_status_destroy(l->status);
+    if (!s) s = finish(l);
+    lf_vec_finish(&l->stmts);
+    lf_vec_finish(&l->accesses);
+    lf_vec_finish(&l->scalars);
+    lf_vec_finish(&l->spaces);
+    lf_vec_finish(&l->memo);
+    if (!s) *out_loop = loop;
+    return s;
+}
+
+lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena,
+                         const char *name, lf_loop **out_loop, lf_value **out_assumption, lf_value **out_scratch) {
+    lf_lowering l = {.planner = planner,
+                     .partition = p,
+                     .arena = arena,
+                     .group = p->groups[number],
+                     .number = number,
+                     .general = general};
+    *out_scratch = NULL;
+    *out_assumption = NULL;
+    LF_TRY(lf_lower(&l, name, out_loop));
     *out_assumption = l.assumption;
     *out_scratch = l.scratch;
     return NULL;

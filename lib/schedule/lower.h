@@ -29,7 +29,24 @@ lf_status lf_planner_fetch(lf_planner *planner, const lf_value *v,
                            lf_value **out_address) LF_MUST_USE; // of the mailbox slot
 // Workspace for one kernel: 2 * 8 bytes an element of this type, 2 * 16 where that is of more than 4 bytes.
 lf_status lf_planner_scratch(lf_planner *planner, const lf_type *type, lf_value **out_address) LF_MUST_USE;
+// So many bytes of workspace for the rest of the stage.
+lf_status lf_planner_bytes(lf_planner *planner, lf_value *bytes, lf_value **out_address) LF_MUST_USE;
 uint32_t lf_planner_op_number(lf_planner *planner, const lf_op *op); // for index errors
+
+// Where one kernel does the work of a group along rows and the first part of another's, and a second one the rest (lower_mixed.c).
+typedef enum lf_part {
+    LF_PART_ALL,    // a group's only kernel
+    LF_PART_WALK,   // walks the rows and leaves partial results
+    LF_PART_COMBINE // combines them
+} lf_part;
+
+// Host i64 (see lfuser_abi_mixed_rows in launch_abi.h).
+typedef struct lf_mixed_sizes {
+    lf_value *share;    // of a thousand rows, how many a partial result covers (a power of two)
+    lf_value *partials; // partial results a column
+    lf_value *columns;
+    unsigned bytes; // of a cell: as many as the widest partial result takes
+} lf_mixed_sizes;
 
 typedef struct lf_lowering {
     lf_planner *planner;
@@ -38,8 +55,11 @@ typedef struct lf_lowering {
     lf_arena *arena; // of the program
     lf_group *group;
     uint32_t number;
-    bool general;         // assume nothing of parameters' strides
-    lf_value *assumption; // host bool that must hold for this version; NULL = always
+    lf_part part;
+    const lf_mixed *mixed;      // with part
+    lf_mixed_sizes mixed_sizes; // likewise
+    bool general;               // assume nothing of parameters' strides
+    lf_value *assumption;       // host bool that must hold for this version; NULL = always
     lf_loop *loop;
     lf_value *scratch; // address of the kernel's workspace, or NULL
     LF_VEC(lf_stmt) stmts;
@@ -54,6 +74,16 @@ typedef struct lf_lowering {
 lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, bool general, lf_arena *arena,
                          const char *name, lf_loop **out_loop, lf_value **out_assumption,
                          lf_value **out_scratch) LF_MUST_USE;
+
+// The same for a lowering that is set up up to `general`; the arena must outlive the loop.
+lf_status lf_lower(lf_lowering *l, const char *name, lf_loop **out_loop) LF_MUST_USE;
+
+// lower_mixed.c: the two kernels that do the work of a pair of groups; *out_walk is NULL where that is not worth a kernel, or cannot be.
+// *out_guard: when the first may be launched (NULL: always).
+lf_status lf_lower_mixed(lf_planner *planner, lf_partition *p, const lf_mixed *m, lf_arena *arena, lf_loop **out_walk,
+                         lf_loop **out_combine, lf_value **out_guard, lf_value **out_scratch) LF_MUST_USE;
+void lf_lower_folds(lf_lowering *l);
+lf_stmt_id lf_lower_partial(lf_lowering *l, const lf_op *reduction);
 
 // ---- within the lowering (lower.c, lower_index.c). Failures set l->status and give LF_NO_STMT. ------------------------------
 lf_stmt_id lf_lower_value(lf_lowering *l, lf_value *v, const lf_space *space, lf_stmt_id guard);

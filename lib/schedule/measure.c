@@ -38,7 +38,9 @@ static void find_first_passes(const lf_loop *loop, uint16_t *first) {
     for (uint16_t pass = 0; pass < loop->passes; pass++)
         for (uint32_t i = loop->n_stmts; i-- > 0;) {
             const lf_stmt *s = &loop->stmts[i];
-            bool root = s->kind == LF_STMT_REDUCE ? s->level == pass + 1 : s->column && has_effect(s) && s->level == pass;
+            bool root = s->kind == LF_STMT_REDUCE
+                            ? s->level == pass + 1
+                            : s->column && (has_effect(s) || s->kind == LF_STMT_FOLD) && s->level == pass;
             if (root) first[i] = pass;
             if (first[i] != pass || (!root && !s->column)) continue;
             for (unsigned n = 0; n <= s->n_args; n++) {

@@ -28,6 +28,7 @@ struct lf_planner {
     LF_VEC(const lf_op *) index_ops;
     LF_VEC(lf_fetch) fetches;
     LF_VEC(lfuser_abi_fetch) abi_fetches;
+    LF_VEC(struct mixed_pair) pairs;
     lfuser_abi_stage *stages;
     uint32_t stage;      // that is planned
     lf_value *workspace; // its bytes so far; NULL = 0
@@ -247,10 +248,13 @@ static lf_status place_temporary(lf_planner *pl, const lf_value *v, uint32_t gro
 }
 
 lf_status lf_planner_scratch(lf_planner *pl, const lf_type *type, lf_value **out_address) {
+    return lf_planner_bytes(pl, rounded_bytes(pl->g, type, lf_dtype_bytes(type->dtype) > 4 ? 32 : 16), out_address);
+}
+
+lf_status lf_planner_bytes(lf_planner *pl, lf_value *bytes, lf_value **out_address) {
     lf_graph *g = pl->g;
-    lf_value *bytes = rounded_bytes(g, type, lf_dtype_bytes(type->dtype) > 4 ? 32 : 16);
     *out_address = lf_host_add(g, lf_slot_value(g, pl->stages[pl->stage].workspace_slot), pl->workspace);
-    if (bytes) pl->workspace = add_bytes(g, pl->workspace, bytes);
+    if (bytes) pl->workspace = add_bytes(g, pl->workspace, round_up(g, bytes));
     return g->arena.failed ? lf_out_of_memory() : NULL;
 }
 
@@ -356,6 +360,9 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .kept = loop->kept,
                                 .kept_beside = loop->kept_beside,
                                 .reductions = loop->reductions,
+                                .folds = (uint8_t)loop->folds,
+                                .mixed = LFUSER_ABI_NONE,
+                                .share_word = loop->share_word,
                                 .extents_word = loop->extents_word,
                                 .n_accesses = loop->n_accesses,
                                 .debug = pl->program->debug,
@@ -396,6 +403,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     }
     if (loop->workspace_word != LFUSER_ABI_NONE)
         LF_TRY(add_store(pl, scratch, launch.args_slot + loop->workspace_word, LF_PHASE_BIND));
+    if (loop->folds) LF_TRY(add_store(pl, loop->share, launch.args_slot + loop->share_word, LF_PHASE_BIND));
     launch.scratch_word = loop->scratch_word;
     launch.reduces = loop->reduces;
     if (loop->scratch_word != LFUSER_ABI_NONE) {
@@ -409,10 +417,71 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     return NULL;
 }
 
-static lf_status plan_group(lf_planner *pl, uint32_t number) {
-    lf_group *group = pl->partition->groups[number];
+static lf_status place_temporaries(lf_planner *pl, uint32_t number, uint32_t from) {
+    const lf_group *group = pl->partition->groups[number];
     for (uint32_t i = 0; i < group->n_roots; i++)
-        if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, number));
+        if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, from));
+    return NULL;
+}
+
+// A pair of groups whose work one kernel can do, followed by a small one; the plain kernels are launched where that one is not.
+typedef struct mixed_pair {
+    lf_mixed mixed;
+    lf_loop *combine;
+    uint32_t launch; // the first kernel's
+} mixed_pair;
+
+static lf_status find_pairs(lf_planner *pl) {
+    lf_partition *p = pl->partition;
+    bool *taken = LF_ARENA_ARRAY(pl->arena, bool, p->n_groups);
+    if (!taken) return p->n_groups ? lf_out_of_memory() : NULL;
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        mixed_pair found = {.launch = LFUSER_ABI_NONE};
+        if (!lf_mixed_find(p, i, taken, &found.mixed)) continue;
+        taken[i] = true;
+        if (found.mixed.rows != LF_NO_GROUP) taken[found.mixed.rows] = true;
+        if (!lf_vec_push(&pl->pairs, found)) return lf_out_of_memory();
+    }
+    return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
+static lf_status plan_walk(lf_planner *pl, mixed_pair *pair) {
+    lf_loop *walk;
+    lf_value *guard, *scratch;
+    LF_TRY(lf_lower_mixed(pl, pl->partition, &pair->mixed, pl->arena, &walk, &pair->combine, &guard, &scratch));
+    if (!walk) return NULL;
+    LF_TRY(lf_loop_verify(pl->g->allocator, walk));
+    LF_TRY(lf_loop_verify(pl->g->allocator, pair->combine));
+    pair->launch = (uint32_t)pl->launches.count;
+    LF_TRY(add_launch(pl, walk, guard, scratch));
+    pl->launches.data[pair->launch].mixed = pair->launch;
+    return NULL;
+}
+
+static lf_status plan_plain(lf_planner *pl, uint32_t number);
+
+static lf_status plan_group(lf_planner *pl, uint32_t number) {
+    mixed_pair *pair = NULL;
+    for (size_t i = 0; i < pl->pairs.count && !pair; i++)
+        if (pl->pairs.data[i].mixed.rows == number || pl->pairs.data[i].mixed.columns == number) pair = &pl->pairs.data[i];
+    bool first = pair && number == (pair->mixed.rows == LF_NO_GROUP ? pair->mixed.columns : pair->mixed.rows);
+    if (!pair || first) LF_TRY(place_temporaries(pl, number, number));
+    if (first && number != pair->mixed.columns) LF_TRY(place_temporaries(pl, pair->mixed.columns, number));
+    if (first) LF_TRY(plan_walk(pl, pair));
+    uint32_t from = (uint32_t)pl->launches.count;
+    LF_TRY(plan_plain(pl, number));
+    for (size_t i = from; pair && i < pl->launches.count; i++) {
+        pl->launches.data[i].mixed = pair->launch;
+        pl->launches.data[i].instead = pair->launch != LFUSER_ABI_NONE;
+    }
+    if (!pair || pair->launch == LFUSER_ABI_NONE || number != pair->mixed.columns) return NULL;
+    LF_TRY(add_launch(pl, pair->combine, NULL, NULL));
+    pl->launches.data[pl->launches.count - 1].mixed = pair->launch;
+    pl->launches.data[pl->launches.count - 1].combines = true;
+    return NULL;
+}
+
+static lf_status plan_plain(lf_planner *pl, uint32_t number) {
     lf_loop *loop;
     lf_value *assumption, *scratch;
     const char *name = lf_arena_printf(pl->arena, "%s.k%u", pl->g->name, number);
@@ -457,6 +526,7 @@ static lf_status plan_all(lf_planner *pl) {
         pl->stages[i].workspace_slot = take_slots(pl, 1);
         pl->stages[i].workspace_bytes_slot = take_slots(pl, 1);
     }
+    LF_TRY(find_pairs(pl));
     for (uint32_t i = 0; i < abi->n_stages; i++) LF_TRY(plan_stage(pl, i));
     return NULL;
 }
@@ -504,6 +574,7 @@ lf_status lf_program_create(lf_graph *g, uint32_t debug, lf_program **out_progra
     lf_vec_init(&pl.index_ops, g->allocator);
     lf_vec_init(&pl.fetches, g->allocator);
     lf_vec_init(&pl.abi_fetches, g->allocator);
+    lf_vec_init(&pl.pairs, g->allocator);
     uint64_t start = lf_now_ns();
     lf_status s = lf_partition_create(g, debug, &pl.partition);
     p->partition_ns = lf_now_ns() - start;
@@ -520,6 +591,7 @@ lf_status lf_program_create(lf_graph *g, uint32_t debug, lf_program **out_progra
     lf_vec_finish(&pl.index_ops);
     lf_vec_finish(&pl.fetches);
     lf_vec_finish(&pl.abi_fetches);
+    lf_vec_finish(&pl.pairs);
     if (s) return lf_program_destroy(p), s;
     *out_program = p;
     return NULL;

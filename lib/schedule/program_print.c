@@ -23,6 +23,9 @@ static void put_stage(const lf_program *p, uint32_t number, lf_arena *arena, lf_
         lf_text_put(t, "  %s: rows %u, columns %u, %u accesses, argument block slots %u..%u", l->name, l->rows, l->cols,
                     l->n_accesses, l->args_slot, l->args_slot + l->n_args);
         if (l->guard != LFUSER_ABI_NONE) lf_text_put(t, ", if slot %u", l->guard);
+        if (l->mixed == i) lf_text_put(t, ", where rows and columns can be shared out together");
+        if (l->mixed != LFUSER_ABI_NONE && l->mixed != i)
+            lf_text_put(t, ", if %s is %slaunched", abi->launches[l->mixed].name, l->instead ? "not " : "");
         lf_text_put(t, "\n");
     }
 }

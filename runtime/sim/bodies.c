@@ -354,6 +354,11 @@ BODY(min_f16x2) {
     out[0] = greater_halves(in, F16_INFINITY, true);
 }
 
+BODY(same) {
+    UNUSED;
+    out[0] = in[0];
+}
+
 BODY(saturate_u64_to_u32) {
     UNUSED;
     out[0] = in[0] < UINT32_MAX ? in[0] : UINT32_MAX;

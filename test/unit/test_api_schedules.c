@@ -207,6 +207,59 @@ START_TEST(columns_of_every_width) {
 }
 END_TEST
 
+// ---- rows, and reductions across them ---------------------------------------------------------------------------------------------------
+
+static const char *const mixed[] = {
+    // Backward of layer_norm and of rms_norm.
+    "(%px: $D[%a, %b], %pw: $D[%b], %pg: $D[%a, %b]) { %v, %m = var_mean %px, axes=[1], keepdim=true, correction=0 %e = add "
+    "%v, 1e-5 "
+    "%rs = rsqrt %e %c2 = sub %px, %m %h = mul %c2, %rs %gw = mul %pg, %pw %mg = mean %gw, axes=[1], keepdim=true %gx = mul "
+    "%gw, %h "
+    "%mx = mean %gx, axes=[1], keepdim=true %t = sub %gw, %mg %u = mul %h, %mx %q = sub %t, %u %dx = mul %q, %rs %p2 = mul "
+    "%pg, %h "
+    "%dw = sum %p2, axes=[0] %db = sum %pg, axes=[0] return %dx, %dw, %db }",
+    "(%px: $D[%a, %b], %pg: $D[%a, %b]) { %s2 = mul %px, %px %ms = mean %s2, axes=[1], keepdim=true %e = add %ms, 1e-5 %rs "
+    "= rsqrt "
+    "%e %h = mul %px, %rs %p2 = mul %pg, %h %dw = sum %p2, axes=[0] %mx = mean %p2, axes=[1], keepdim=true %u = mul %h, %mx "
+    "%q = sub %pg, %u %dx = mul %q, %rs return %dx, %dw }",
+    // Nothing along the rows but elements; reductions of other kinds; sums of both axes of one thing.
+    "(%px: $D[%a, %b]) { %y = mul %px, 3 %s = sum %y, axes=[0] %t = prod %px, axes=[0] return %y, %s, %t }",
+    "(%px: $D[%a, %b]) { %s = sum %px, axes=[1] %t = sum %px, axes=[0] %m = max %px, axes=[0] return %s, %t, %m }",
+    // Two axes of rows, two of columns.
+    "(%px: $D[%d, %a, %b], %pg: $D[%d, %a, %b]) { %m = mean %px, axes=[2], keepdim=true %y = sub %px, %m %p2 = mul %y, %pg "
+    "%s = sum "
+    "%p2, axes=[0, 1] return %y, %s }",
+    "(%px: $D[%a, %b, %c]) { %m = max %px, axes=[1, 2], keepdim=true %y = sub %px, %m %s = sum %y, axes=[0] return %y, %s }",
+};
+
+static void check_mixed(const char *text, lfuser_dtype d, const int64_t (*shapes)[2], size_t n) {
+    test_program p;
+    if (!program_open(&p, text, d)) return;
+    for (unsigned i = 0; i < n; i++) check_length(&p, shapes[i][0], shapes[i][1], i);
+    program_close(&p);
+}
+
+// Rows of a set that are missing, sets that are, chunks of rows; columns of every number of spans; other layouts.
+START_TEST(rows_and_columns) {
+    static const int64_t shapes[][2] = {{0, 5},    {1, 7},     {2, 64},    {3, 0},     {31, 40},   {33, 1},    {33, 257},
+                                        {64, 256}, {97, 31},   {32, 1025}, {40, 2056}, {36, 8192}, {33, 8193}, {1025, 33},
+                                        {1024, 8}, {2053, 16}, {5000, 8},  {8192, 2},  {9001, 3},  {16400, 1}};
+    // Thread by thread takes its time.
+    static const int64_t few[][2] = {{33, 257}, {64, 256}, {1100, 8}}, wide[][2] = {{40, 2056}, {33, 8192}, {8264, 8}};
+    static const lfuser_dtype dtypes[] = {LFUSER_F32, LFUSER_BF16, LFUSER_F16, LFUSER_F64, LFUSER_I32};
+    for (unsigned d = 0; d < COUNT(dtypes); d++) {
+        bool slow = is_sim() || SLOW_BUILD;
+        if (!slow)
+            check_mixed(mixed[_i], dtypes[d], shapes, COUNT(shapes));
+        else if (d < 2)
+            check_mixed(mixed[_i], dtypes[d], few, COUNT(few));
+        else if ((d + (unsigned)_i) % 3 == 0)
+            check_mixed(mixed[_i], dtypes[d], few, 1);
+        if (slow && d == 1 && _i % 3 == 0) check_mixed(mixed[_i], dtypes[d], wide, COUNT(wide) - (_i > 0));
+    }
+}
+END_TEST
+
 // ---- plain elements --------------------------------------------------------------------------------------------------------------------
 
 static const char *const elements[] = {
@@ -291,6 +344,7 @@ static Suite *make(void) {
     tcase_add_loop_test(device_tcase(s, "fast", 600), sums_below_the_largest_in_fast_mode, 0, 5);
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
+    tcase_add_loop_test(device_tcase(s, "mixed", 600), rows_and_columns, 0, COUNT(mixed));
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);
     tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));
     tcase_add_loop_test(device_tcase(s, "stacks", 600), vectors_above_each_other, 0, COUNT(stacks));

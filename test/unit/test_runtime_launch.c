@@ -446,6 +446,86 @@ START_TEST(classes_have_different_keys) {
 }
 END_TEST
 
+// Rows with a reduction across them: [m, n], one read and one written, a share of 8.
+static void mixed(kernel *k, int64_t m, int64_t n, uint64_t address) {
+    kernel_init(k, 2, STRIDES(m, n));
+    k->launch.rows = k->launch.cols = k->launch.merge_rows = k->launch.merge_cols = 1;
+    k->launch.folds = 1;
+    k->launch.mixed = 0;
+    k->launch.share_word = k->launch.n_args++;
+    k->slots[k->launch.share_word] = 8;
+    k->launch.n_accesses = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        lfuser_abi_access *a = &k->accesses[i];
+        *a = (lfuser_abi_access){.word = i * 3, .bytes = 2, .store = i, .varies = 3, .plain = true, .along = 1};
+        k->slots[a->word] = i ? 8192 : address;
+        k->slots[a->word + 1] = (uint64_t)n;
+        k->slots[a->word + 2] = 1;
+    }
+    plan(k);
+}
+
+// The same launch for other extents of row-major tensors.
+static void mixed_again(kernel *k, int64_t m, int64_t n) {
+    k->slots[k->launch.extents_word] = (uint64_t)m;
+    k->slots[k->launch.extents_word + 1] = (uint64_t)n;
+    for (unsigned i = 0; i < 2; i++) k->slots[k->accesses[i].word + 1] = (uint64_t)n;
+    plan(k);
+}
+
+START_TEST(rows_and_columns_in_one_kernel) {
+    static kernel k;
+    mixed(&k, 8192, 8192, 4096);
+    ck_assert(k.some);
+    ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_MIXED);
+    ck_assert_uint_eq(k.plan.cls.spans, 8);
+    ck_assert_uint_eq(k.plan.cls.vector, 4); // eight would leave a thread too few registers
+    ck_assert(k.plan.cls.full);
+    ck_assert_uint_eq(k.plan.cls.chunks, 2 | LFUSER_ABI_MIXED_ALL_ROWS);
+    ck_assert_uint_eq(k.plan.cells, 128);
+    mixed(&k, 10000, 1000,
+          4096 + 2); // 1024 / 8 sets of the first chunk and as many of the second, of which some rows are missing
+    ck_assert_uint_eq(k.plan.cls.vector, 1);
+    ck_assert_uint_eq(k.plan.cls.spans, 1);
+    ck_assert(!k.plan.cls.full);
+    ck_assert_uint_eq(k.plan.cls.chunks, 2);
+    ck_assert_uint_eq(k.plan.cells, 256);
+    mixed(&k, 8200, 1024, 4096); // the second chunk has one set
+    ck_assert_uint_eq(k.plan.cells, 129);
+    k.launch.folds = 4; // and so would four partial results a column, with any vector
+    mixed_again(&k, 8192, 8192);
+    ck_assert(!k.some);
+    mixed(&k, 8192, 8200, 4096); // wider than a block holds
+    ck_assert(!k.some);
+    mixed(&k, 20, 1024, 4096); // not worth it
+    ck_assert(!k.some);
+    mixed(&k, 8192, 0, 4096); // only the plain kernels know what nothing adds up to
+    ck_assert(!k.some);
+    // The launches that depend on it.
+    lfuser_abi_launch plain = {.mixed = 3, .instead = true}, combine = {.mixed = 3}, other = {.mixed = LFUSER_ABI_NONE};
+    ck_assert(lf_launch_is_made(&other, 5, true) && lf_launch_is_made(&other, 5, false));
+    ck_assert(lf_launch_is_made(&combine, 5, true) && !lf_launch_is_made(&combine, 5, false));
+    ck_assert(lf_launch_is_made(&plain, 5, false) && !lf_launch_is_made(&plain, 5, true));
+    ck_assert(lf_launch_is_made(&combine, 3, false)); // the one that decides
+}
+END_TEST
+
+// The host computes the same numbers of sets; they cover every row once.
+START_TEST(sets_of_rows) {
+    static const uint64_t rows[] = {1, 7, 8, 9, 1023, 1024, 1025, 8191, 8192, 8193, 9216, 9217, 65536, 100000};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint64_t share = 1; share <= 1024; share *= 2) {
+            uint64_t sets = lfuser_abi_mixed_sets(rows[i], share), seen = 0, a_chunk = 1024 / share;
+            for (uint64_t s = 0; s < sets; s++) {
+                uint64_t base = s / a_chunk * 8192 + s % a_chunk * share, before = seen;
+                for (uint64_t t = 0; t < 8 * share; t++) seen += base + t / 8 + t % 8 * 1024 < rows[i];
+                ck_assert_uint_gt(seen, before);
+            }
+            ck_assert_uint_eq(seen, rows[i]);
+        }
+}
+END_TEST
+
 START_TEST(what_is_expected_of_row_major_parameters) {
     kernel k;
     lfuser_abi_class classes[LF_MAX_CLASSES];
@@ -573,6 +653,8 @@ int main(void) {
     tcase_add_test(t, few_long_rows_are_reduced_by_two_kernels);
     tcase_add_test(t, neighbouring_rows_take_parts_of_a_chunk);
     tcase_add_test(t, what_is_expected_of_row_major_parameters);
+    tcase_add_test(t, rows_and_columns_in_one_kernel);
+    tcase_add_test(t, sets_of_rows);
     suite_add_tcase(s, t);
     t = tcase_create("rows");
     tcase_add_test(t, rows_of_every_length_choose_few_classes);

@@ -35,9 +35,15 @@ void lf_kernel_use_copy(lf_kernel *k, unsigned copy) {
     k->at = c->ready ? c : &k->copies[0]; // after a failure, what is emitted into the wrong copy is thrown away
 }
 
+lf_copy *lf_row_copy(lf_kernel *k) {
+    size_t at = (size_t)(k->at - k->copies);
+    return &k->copies[k->row_copies ? at - at % k->row_copies : 0];
+}
+
 // Where a statement's registers are: what belongs to a row is shared by all copies of its columns.
 static lf_copy *home(lf_kernel *k, lf_stmt_id id) {
-    return k->once[id] || (k->loop->cols && !k->loop->stmts[id].column) ? &k->copies[0] : k->at;
+    if (k->once[id]) return &k->copies[0];
+    return k->loop->cols && !k->loop->stmts[id].column ? lf_row_copy(k) : k->at;
 }
 
 static lf_register *registers_of(lf_kernel *k, lf_stmt_id id) { return &home(k, id)->registers[(size_t)id * LF_MAX_LANES]; }
@@ -212,7 +218,8 @@ void lf_split_index(lf_kernel *k, LLVMValueRef v_linear, unsigned n, LLVMValueRe
 }
 
 void lf_kernel_begin_row(lf_kernel *k) {
-    for (unsigned i = 0; i < LF_MAX_COPIES; i++)
+    unsigned first = (unsigned)(lf_row_copy(k) - k->copies), n = k->row_copies ? k->row_copies : LF_MAX_COPIES;
+    for (unsigned i = first; i < first + n; i++)
         if (k->copies[i].ready && (k->loop->cols || k->at == &k->copies[i])) memset(k->copies[i].ready, 0, k->loop->n_stmts);
     lf_set_row_addresses(k);
 }
@@ -250,7 +257,7 @@ static lf_register scalar_argument(lf_kernel *k, const lf_stmt *s) {
 
 static lf_register index_of(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     // The axes that a kernel looks at are never merged, and those before them are merged away from the front.
-    const lf_copy *rows = k->loop->cols ? &k->copies[0] : k->at;
+    const lf_copy *rows = k->loop->cols ? lf_row_copy(k) : k->at;
     bool row = s->number < k->loop->rows;
     LLVMValueRef v = row ? rows->v_row[s->number - lf_row_axis(k, 0)] : k->at->v_column[s->number - lf_column_axis(k, 0)];
     return (lf_register){lane ? LLVMBuildAdd(k->e->builder, v, lf_i64_const(k, lane), "") : v, NULL};
@@ -304,6 +311,7 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     case LF_STMT_LOAD:
     case LF_STMT_STORE: break; // all lanes at once
     case LF_STMT_REDUCE:
+    case LF_STMT_FOLD:
     case LF_STMT_SCAN:
     case LF_STMT_SCAN_POSITION:
     case LF_STMT_SORTED: break; // their registers are set by whoever walks the columns
@@ -426,7 +434,8 @@ void lf_emit_effect_operands(lf_kernel *k, unsigned pass) {
 static void mark_pass(lf_kernel *k, unsigned pass, bool *needed) {
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
         const lf_stmt *s = &k->loop->stmts[i];
-        needed[i] = is_effect_of(k, i, pass) || (s->kind == LF_STMT_REDUCE && s->level == pass + 1);
+        needed[i] = is_effect_of(k, i, pass) || (s->kind == LF_STMT_REDUCE && s->level == pass + 1) ||
+                    (s->kind == LF_STMT_FOLD && s->level == pass);
     }
     mark_operands(k, needed);
 }

@@ -179,6 +179,8 @@ lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
         emit_own_rows(k, out);
     else if (k->cls.shape == LFUSER_ABI_PRODUCT)
         LF_TRY(lf_gpu_emit_product(k, out));
+    else if (k->loop->folds)
+        LF_TRY(lf_gpu_emit_mixed(k, out));
     else if (k->loop->passes)
         LF_TRY(lf_gpu_emit_rows(k, out));
     else if (k->cls.shape == LFUSER_ABI_TILE)

@@ -29,13 +29,15 @@ typedef struct gpu {
     lf_stmt_id online[2];
     LLVMValueRef v_most; // what the first reduction of those in slots came to
     lf_partial (*adjust)(struct gpu *g, unsigned reduction, LLVMValueRef v_slot, lf_partial p); // what a slot holds; or NULL
+    unsigned at_once;                 // MIXED: rows that a block works on at once; 0: one
+    LLVMValueRef v_there;             // not NULL: whether the row exists; else its columns count for nothing
     LLVMValueRef v_next[LF_MAX_AXES]; // index of the row that comes after this one
     bool resident;                    // the row is held by the block: what a pass computed is at hand in the next
     unsigned pass, n;
     const lf_stmt_id *ids; // the n reductions of the pass
     LLVMValueRef v_columns;
     LLVMValueRef v_inside[LF_MAX_COPIES],
-        v_position[LF_MAX_COPIES]; // by span: whether its columns exist; the first one's number
+        v_position[LF_MAX_COPIES]; // by copy: whether its columns exist; the first one's number
     // Shared memory: a slot a warp (or warp and chunk) and reduction, in two buffers that passes use in turn.
     LLVMValueRef v_shared;
     unsigned slots, most, buffer, slot; // slot: bytes of one
@@ -63,7 +65,9 @@ lf_partial lf_gpu_fold_warp(lf_kernel *k, const lf_stmt *reduce, lf_partial p); 
 lf_partial lf_gpu_load_slot(gpu *g, unsigned reduction, LLVMValueRef v_slot);
 void lf_gpu_leave(gpu *g, LLVMValueRef v_slot, const lf_partial *p);   // the first lane of a warp stores
 void lf_gpu_fold_slots(gpu *g, LLVMValueRef v_count, lf_partial *out); // after a barrier; v_count NULL: all slots
-void lf_gpu_exchange(gpu *g, lf_partial *p);                           // over the warps of the block, slots used before
+// The results of all warps, in place, in all threads. Reductions that combine alike share their steps. Ends behind a barrier.
+void lf_gpu_fold_block(gpu *g, lf_partial *p);
+void lf_gpu_exchange(gpu *g, lf_partial *p); // over the warps of the block, slots used before
 lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all,
                              unsigned n); // n a power of two; overwrites all
 // gpu_stage.c: columns of RESIDENT rows, copied to shared memory a row ahead. In a class without these do nothing.
@@ -86,6 +90,9 @@ LLVMValueRef lf_gpu_warp_slot(gpu *g, unsigned round); // where the thread's war
 void lf_gpu_own_sums(gpu *g, lf_partial *out);         // what the thread's own columns of a chunk come to
 void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first); // RESIDENT: once for all rows
 bool lf_gpu_unrolls(const gpu *g);
+// The parts of that which follows: copies of the columns from v_first on, what a thread's columns add up to, and their effects.
+void lf_gpu_sum_spans(gpu *g, lf_partial *out);
+void lf_gpu_store_spans(gpu *g);
 // The columns of a chunk of which v_first is the first: what they add up to in the thread's warp, and the effects of the pass.
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out);
 void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
@@ -94,6 +101,10 @@ void lf_gpu_emit_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk,
 LLVMValueRef lf_gpu_first_column(gpu *g); // of the round's chunk, by base
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 void lf_gpu_rounds_pass(gpu *g, lf_partial *result); // `chunks` chunks at once, until all are reduced; for all threads
+// gpu_few.c: what gpu_mixed.c leaves, class OUTER with `spans`
+lf_status lf_gpu_emit_few(lf_kernel *k, lf_object *out);
+// gpu_mixed.c: rows, and reductions across them
+lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE
 lf_status lf_gpu_emit_tiles(lf_kernel *k, lf_object *out);
 // gpu_product.c: class PRODUCT

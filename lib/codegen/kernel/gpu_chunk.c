@@ -30,6 +30,7 @@ void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first) {
         g->v_position[c] = v;
         g->v_inside[c] = k->cls.full ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "inside");
         if (g->v_inside[c]) v = LLVMBuildSelect(b, g->v_inside[c], v, lf_i64_const(k, 0), "");
+        if (g->v_there) g->v_inside[c] = g->v_inside[c] ? LLVMBuildAnd(b, g->v_inside[c], g->v_there, "") : g->v_there;
         lf_split_index(k, v, k->cols, lf_column_extent, k->at->v_column);
     }
 }
@@ -57,7 +58,7 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     return lf_partial_select(k, s, v_there, p, lf_neutral(k, s));
 }
 
-// Spans are visited in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter.
+// Spans are visited in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter. The span's copy.
 static unsigned span_of(const gpu *g, unsigned step) {
     unsigned span = 0;
     for (unsigned bit = 1; bit < g->spans; bit *= 2) span = 2 * span + (step & bit ? 1 : 0);
@@ -80,7 +81,7 @@ static void load_ahead(gpu *g, unsigned step) {
 }
 
 // A sum waits at its level for its partner, and few wait at a time.
-static void sum_spans(gpu *g, lf_partial *out) {
+void lf_gpu_sum_spans(gpu *g, lf_partial *out) {
     lf_kernel *k = g->k;
     enum { LEVELS = 4 };
     lf_partial waiting[LEVELS][LFUSER_ABI_UNROLLED_REDUCTIONS][LF_MAX_LANES];
@@ -113,7 +114,7 @@ static void sum_spans(gpu *g, lf_partial *out) {
     lf_kernel_use_copy(k, 0);
 }
 
-static void store_spans(gpu *g) {
+void lf_gpu_store_spans(gpu *g) {
     lf_kernel *k = g->k;
     for (unsigned step = 0; step < g->spans; step++) {
         unsigned span = span_of(g, step);
@@ -131,14 +132,14 @@ static void store_spans(gpu *g) {
 
 void lf_gpu_own_sums(gpu *g, lf_partial *out) {
     if (!g->placed && g->pass == 0) lf_gpu_place_spans(g, lf_gpu_first_column(g));
-    sum_spans(g, out);
+    lf_gpu_sum_spans(g, out);
 }
 
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_kernel *k = g->k;
     if (!g->placed && (!g->resident || g->pass == 0)) lf_gpu_place_spans(g, v_first);
-    if (g->n) sum_spans(g, out);
-    if (!g->from) store_spans(g);
+    if (g->n) lf_gpu_sum_spans(g, out);
+    if (!g->from) lf_gpu_store_spans(g);
     for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_warp(k, reduction(g, i), out[i]);
 }
 

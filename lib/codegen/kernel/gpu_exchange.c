@@ -86,7 +86,7 @@ static unsigned slot_bytes(const lf_kernel *k) {
 
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers, lf_object *out) {
     lf_kernel *k = g->k;
-    g->most = g->is_online ? 2 : most_reductions(k);
+    g->most = g->is_online ? 2 : most_reductions(k) * (g->at_once ? g->at_once : 1);
     g->slots = slots;
     if (!g->most) return NULL;
     g->slot = slot_bytes(k);
@@ -197,4 +197,103 @@ void lf_gpu_exchange(gpu *g, lf_partial *p) {
     lf_gpu_leave(g, LLVMBuildLShr(k->e->builder, g->v_thread, lf_i64_const(k, 5), "warp"), p);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, NULL, p);
+}
+
+// ---- several at once ---------------------------------------------------------------------------------------------------------------
+//
+// A butterfly over n values that combine alike, n a power of two: in its first steps a lane hands on the half of the values that it does
+// not keep, so that log2(n) steps fold n values, and the rest one. Lane l then has value l mod n.
+
+static bool alike(const gpu *g, unsigned first, unsigned n) {
+    for (unsigned i = first; i < first + n; i++)
+        if (reduction(g, i)->code != reduction(g, first)->code || reduction(g, i)->compute != reduction(g, first)->compute ||
+            lf_has_position(reduction(g, i)))
+            return false;
+    return true;
+}
+
+// Values first ... first + n - 1 of p, over the lanes whose numbers differ in the bits below `lanes`.
+static lf_partial fold_alike(gpu *g, const lf_partial *p, unsigned first, unsigned n, unsigned lanes, LLVMValueRef v_lane) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    const lf_stmt *s = reduction(g, first);
+    lf_partial x[LF_GPU_REDUCTIONS];
+    for (unsigned i = 0; i < n; i++) x[i] = p[first + i];
+    for (unsigned mask = 1; mask < lanes; mask *= 2) {
+        if (n > 1) {
+            LLVMValueRef v_bit = LLVMBuildAnd(b, v_lane, lf_i64_const(k, mask), "");
+            LLVMValueRef v_odd = LLVMBuildICmp(b, LLVMIntNE, v_bit, lf_i64_const(k, 0), "odd");
+            n /= 2;
+            for (unsigned i = 0; i < n; i++) { // x[2i] stays where the bit is 0
+                lf_partial mine = lf_partial_select(k, s, v_odd, x[2 * i + 1], x[2 * i]),
+                           other = lf_partial_select(k, s, v_odd, x[2 * i], x[2 * i + 1]);
+                x[i] = lf_combine(k, s, mine, shuffle_partial(k, other, mask));
+            }
+        } else {
+            x[0] = lf_combine(k, s, x[0], shuffle_partial(k, x[0], mask));
+        }
+    }
+    return x[0];
+}
+
+static LLVMValueRef from_lane(lf_kernel *k, LLVMValueRef v, unsigned lane) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef args[4] = {LLVMConstInt(k->l_i32, 0xffffffff, false), LLVMBuildBitCast(b, v, k->l_i32, ""),
+                            LLVMConstInt(k->l_i32, lane, false), LLVMConstInt(k->l_i32, 31, false)};
+    return LLVMBuildBitCast(b, lf_gpu_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4), LLVMTypeOf(v), "");
+}
+
+// A run of n values, through shared memory: a lane a value and warp, lanes of one value n apart.
+static void fold_run(gpu *g, lf_partial *p, unsigned first, unsigned n, LLVMValueRef v_lane, LLVMValueRef v_warp,
+                     bool leave) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    const lf_stmt *s = reduction(g, first);
+    LLVMValueRef v_which = LLVMBuildAnd(b, v_lane, lf_i64_const(k, n - 1), ""), v_slots = lf_i64_const(k, g->slots);
+    LLVMValueRef v_row = LLVMBuildMul(b, v_which, v_slots, "");
+    if (leave) {
+        lf_partial mine = fold_alike(g, p, first, n, LF_GPU_WARP, v_lane);
+        lf_if_blocks leaders;
+        lf_if_begin(k, &leaders, LLVMBuildICmp(b, LLVMIntULT, v_lane, lf_i64_const(k, n), ""), "leaders");
+        lf_emit_store(k->e, s->compute, mine.value, lf_gpu_shared_slot(g, LLVMBuildAdd(b, v_row, v_warp, ""), first, 0));
+        lf_if_end(k, &leaders);
+        return;
+    }
+    unsigned share = g->slots * n > LF_GPU_WARP ? g->slots * n / LF_GPU_WARP : 1, lanes = g->slots * n / share;
+    LLVMValueRef v_place = LLVMBuildUDiv(b, LLVMBuildAnd(b, v_lane, lf_i64_const(k, lanes - 1), ""), lf_i64_const(k, n), "");
+    LLVMValueRef v_slot = LLVMBuildAdd(b, v_row, LLVMBuildMul(b, v_place, lf_i64_const(k, share), ""), "");
+    lf_partial all[LF_GPU_WARP];
+    for (unsigned w = 0; w < share; w++) all[w] = load_slot(g, first, LLVMBuildAdd(b, v_slot, lf_i64_const(k, w), ""));
+    lf_partial x = lf_gpu_fold_pairs(k, s, all, share);
+    for (unsigned mask = n; mask < lanes; mask *= 2) x = lf_combine(k, s, x, shuffle_partial(k, x, mask));
+    for (unsigned i = 0; i < n; i++)
+        p[first + i] = (lf_partial){{n == 1 ? x.value.re : from_lane(k, x.value.re, i), NULL}, NULL};
+}
+
+// How many from `first` on go together: a power of two of words of 32 bits that combine alike.
+static unsigned run_length(const gpu *g, unsigned first) {
+    unsigned n = 1;
+    const lf_stmt *s = reduction(g, first);
+    if (s->compute != LF_F32 && s->compute != LF_I32 && s->compute != LF_U32) return 0;
+    while (first + 2 * n <= g->n && 2 * n <= LF_GPU_WARP / 4 && alike(g, first, 2 * n)) n *= 2;
+    return alike(g, first, n) ? n : 0;
+}
+
+void lf_gpu_fold_block(gpu *g, lf_partial *p) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_lane = LLVMBuildAnd(b, g->v_thread, lf_i64_const(k, LF_GPU_WARP - 1), "lane");
+    LLVMValueRef v_warp = LLVMBuildLShr(b, g->v_thread, lf_i64_const(k, 5), "warp");
+    bool together = true;
+    for (unsigned i = 0; i < g->n && together; i += run_length(g, i)) together = run_length(g, i) > 0;
+    if (!together) {
+        for (unsigned i = 0; i < g->n; i++) p[i] = lf_gpu_fold_warp(k, reduction(g, i), p[i]);
+        lf_gpu_leave(g, v_warp, p);
+        lf_gpu_barrier(k);
+        lf_gpu_fold_slots(g, NULL, p);
+        return;
+    }
+    for (unsigned i = 0; i < g->n; i += run_length(g, i)) fold_run(g, p, i, run_length(g, i), v_lane, v_warp, true);
+    lf_gpu_barrier(k);
+    for (unsigned i = 0; i < g->n; i += run_length(g, i)) fold_run(g, p, i, run_length(g, i), v_lane, v_warp, false);
 }

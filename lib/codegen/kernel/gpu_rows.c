@@ -98,6 +98,7 @@ typedef void (*emit_pass)(gpu *g, lf_partial *result);
 
 lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
+    if (k->cls.shape == LFUSER_ABI_OUTER && k->cls.spans) return lf_gpu_emit_few(k, out);
     if (k->cls.shape == LFUSER_ABI_OUTER) return lf_gpu_emit_outer(k, out);
     if (k->cls.shape == LFUSER_ABI_SPLIT) return lf_gpu_emit_split(k, out);
     if (k->cls.shape == LFUSER_ABI_COMBINE) return lf_gpu_emit_combine(k, out);

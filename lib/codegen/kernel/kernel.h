@@ -14,7 +14,7 @@ enum { LF_CHUNK = 8192, LF_SPAN = 1024, LF_SPANS = LF_CHUNK / LF_SPAN, LF_MAX_LA
 
 // Statements at one place. A GPU thread may emit the statements of several columns (or elements) side by side, so that their loads
 // are under way together and what a pass computed is at hand in the next; each place is a copy. What belongs to the row is in the
-// first copy and serves all.
+// first copy of that row and serves all.
 typedef struct lf_copy {
     LLVMValueRef v_row[LF_MAX_AXES];    // i64 index along each walked row axis
     LLVMValueRef v_column[LF_MAX_AXES]; // i64 index of lane 0 along each walked column axis
@@ -41,7 +41,8 @@ typedef struct lf_kernel {
     bool *once;     // by statement: the same in all copies (class STACK); copies of columns have their rows for that
     bool *marks[2]; // by statement: scratch of lf_emit_statement and lf_emit_loads
     lf_copy copies[LF_MAX_COPIES];
-    lf_copy *at; // the copy that is being emitted
+    lf_copy *at;         // the copy that is being emitted
+    unsigned row_copies; // so many copies, from a multiple of that number on, belong to one row; 0: all do
     // GPU: columns that lie in shared memory (gpu_stage.c), a vector a thread, copy and access
     uint32_t *staged_at;                    // by access: where, in bytes, + 1; 0: nowhere. NULL: none does
     uint32_t staged_threads, staged_copies; // of the first copies
@@ -74,7 +75,9 @@ static inline unsigned lf_column_axis(const lf_kernel *k, unsigned walked) {
     return k->loop->rows + k->loop->cols - k->cols + walked;
 }
 void lf_kernel_use_copy(lf_kernel *k, unsigned copy); // the first one is used unless told otherwise
+lf_copy *lf_row_copy(lf_kernel *k);                   // the first copy of the row that is being emitted
 void lf_kernel_begin_row(lf_kernel *k);               // after v_row: forgets statements, computes row addresses
+void lf_kernel_keep_loads(lf_kernel *k);              // forgets columns but for what was loaded (memory.c)
 void lf_kernel_forget_columns(lf_kernel *k);          // after v_column changes, in this copy
 // Emits what these statements need and have not got yet, in order, and then themselves.
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id);

@@ -47,7 +47,9 @@ void lf_set_row_addresses(lf_kernel *k) {
     for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
         const lf_access *access = &k->loop->accesses[i];
         LLVMValueRef v_base = LLVMBuildIntToPtr(k->e->builder, lf_word(k, access->word), k->l_pointer, ""), v_offset = NULL;
-        for (unsigned r = 0; r < k->rows; r++) {
+        bool steps = false; // the same for all rows by construction: loads of several rows are then seen to be one
+        for (unsigned r = 0; r < k->loop->rows; r++) steps |= access->strides[r] != NULL;
+        for (unsigned r = 0; r < k->rows && steps; r++) {
             LLVMValueRef v_stride = stride_of(k, access, lf_row_axis(k, r));
             if (!v_stride) continue;
             LLVMValueRef v_index = k->at->v_row[r];
@@ -80,7 +82,7 @@ void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_loa
 
 static LLVMValueRef address_of(lf_kernel *k, uint32_t number, const lf_stmt *s, unsigned lane, bool whole_vector) {
     const lf_access *access = &k->loop->accesses[number];
-    LLVMValueRef v = (k->loop->cols ? &k->copies[0] : k->at)->v_row_base[number];
+    LLVMValueRef v = (k->loop->cols ? lf_row_copy(k) : k->at)->v_row_base[number];
     for (unsigned c = 0; c < k->cols && !access->row; c++)
         v = step_along(k, access, v, lf_column_axis(k, c), (k->at->beside ? &k->copies[0] : k->at)->v_column[c]);
     // One address for all copies, and distances that no loop changes: an add a load.
@@ -132,6 +134,36 @@ static LLVMValueRef part_of(lf_kernel *k, LLVMValueRef v_vector, unsigned part) 
     return LLVMBuildExtractElement(k->e->builder, v_vector, LLVMConstInt(k->l_i32, part, false), "");
 }
 
+// LLVM would load the halves of a word apart, and widening the upper one then takes two instructions.
+static LLVMValueRef whole_word(lf_kernel *k, LLVMValueRef v_word) {
+    static const char code[] = "mov.b32 $0, $1;", constraints[] = "=r,r";
+    LLVMTypeRef l_call = LLVMFunctionType(k->l_i32, &k->l_i32, 1, false);
+    LLVMValueRef v_asm = LLVMGetInlineAsm(l_call, code, sizeof code - 1, constraints, sizeof constraints - 1, true, false,
+                                          LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(k->e->builder, l_call, v_asm, &v_word, 1, "word");
+}
+
+// Between passes: what was loaded stays, in words, and what was made of it is forgotten, so that only words need registers.
+void lf_kernel_keep_loads(lf_kernel *k) {
+    LLVMBuilderRef b = k->e->builder;
+    for (uint32_t i = 0; i < k->loop->n_stmts; i++) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        if (!s->column) continue;
+        if (s->kind != LF_STMT_LOAD || !k->at->ready[i]) {
+            k->at->ready[i] = false;
+            continue;
+        }
+        lf_register *r = &k->at->registers[(size_t)i * LF_MAX_LANES];
+        for (unsigned lane = 0; lane + 1 < k->lanes && lf_dtype_bytes(s->dtype) == 2; lane += 2) {
+            if (!LLVMIsATruncInst(r[lane].re)) break;
+            LLVMValueRef v_word = whole_word(k, LLVMGetOperand(r[lane].re, 0));
+            LLVMTypeRef l_half = LLVMInt16TypeInContext(k->e->context);
+            r[lane].re = LLVMBuildTrunc(b, v_word, l_half, "");
+            r[lane + 1].re = LLVMBuildTrunc(b, LLVMBuildLShr(b, v_word, LLVMConstInt(k->l_i32, 16, false), ""), l_half, "");
+        }
+    }
+}
+
 static void take_apart(lf_kernel *k, const lf_stmt *s, LLVMValueRef v_vector, lf_register *out) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_word = NULL; // of the lane and the next one
@@ -140,6 +172,7 @@ static void take_apart(lf_kernel *k, const lf_stmt *s, LLVMValueRef v_vector, lf
         *r = (lf_register){NULL, NULL};
         if (is_paired(k, s)) {
             if (lane % 2 == 0) v_word = part_of(k, v_vector, lane / 2);
+            if (lane % 2 == 0 && k->loop->folds) v_word = whole_word(k, v_word);
             r->re = lf_emit_half_of_pair(k->e, v_word, lane % 2);
         } else if (lf_is_complex(s->dtype)) {
             *r = (lf_register){part_of(k, v_vector, 2 * lane), part_of(k, v_vector, 2 * lane + 1)};
