@@ -160,7 +160,9 @@ lf_space_result lf_space_through(lf_graph *g, const lf_op *view, const lf_space 
         for (unsigned d = 0; d < to->rank; d++) {
             if (view->view.map[d] != (int)a) continue;
             lf_value *step = view->view.step[a] ? view->view.step[a] : one;
-            if (lf_is_one(from->dims[a])) break; // the only index is 0
+            // The only index is 0. A slice of one element may hold none: there its start lies outside, and what is loaded must depend on
+            // an axis where nothing is.
+            if (lf_is_one(from->dims[a]) && (view->view.broadcasts || lf_is_one(to->dims[d]))) break;
             if (view->view.broadcasts && !lf_same_extent(from->dims[a], to->dims[d])) {
                 int64_t known;
                 if (!lf_const_i64(from->dims[a], &known)) // may turn out to be 1, and is then repeated

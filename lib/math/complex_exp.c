@@ -76,7 +76,8 @@ LFM_INLINE lfm_complex c_cosh(lfm_complex z) {
 LFM_INLINE lfm_complex c_tanh(lfm_complex z) {
     if (z.im == 0) return complex_of(lfm_tanh_f64(z.re), z.im);
     if (!is_finite64(z.im)) {
-        if (abs64(z.re) == LFM_INF) return complex_of(copysign64(1, z.re), copysign64(0, z.im));
+        // A NaN's sign counts as +, as in c_cosh.
+        if (abs64(z.re) == LFM_INF) return complex_of(copysign64(1, z.re), z.im == z.im ? copysign64(0, z.im) : 0);
         return complex_of(z.re == 0 ? z.re : LFM_NAN, LFM_NAN);
     }
     double c = lfm_cos_f64(z.im), s = lfm_sin_f64(z.im);

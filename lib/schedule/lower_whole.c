@@ -112,6 +112,14 @@ static lf_status lower_sort(lf_lowering *l, const lf_op *op) {
     return lf_planner_scratch(l->planner, &op->operands[0]->type, &l->scratch);
 }
 
+// An element of idx or src may not depend on the column. It is then computed once a row, even where the row has no update, and must
+// touch no memory there and report no index.
+static bool once_a_row(const lf_op *scatter, const lf_value *v) {
+    int64_t extent;
+    bool one = lf_const_i64(scatter->operands[0]->type.dims[scatter->axis], &extent) && extent == 1;
+    return one || v->def->code != LF_OP_PARAM;
+}
+
 static lf_status lower_scatter(lf_lowering *l, const lf_op *op) {
     lf_loop *loop = l->loop;
     lf_value *x = op->operands[0], *idx = op->operands[1], *src = op->operands[2];
@@ -134,7 +142,11 @@ static lf_status lower_scatter(lf_lowering *l, const lf_op *op) {
     }
     loop->keys[LF_SCATTER_ROW] = row;
     loop->keys[LF_SCATTER_COUNT] = lf_stmt_host(l, idx->type.dims[axis]);
-    lf_stmt_id inside = LF_NO_STMT;
+    int64_t count = 0;
+    lf_stmt_id some = row;
+    if ((once_a_row(op, idx) || once_a_row(op, src)) && (!lf_const_i64(idx->type.dims[axis], &count) || count < 1))
+        some = lf_guard_and(l, row, lf_stmt_simple(l, LF_OP_LT, LF_I64, lf_stmt_int(l, 0), loop->keys[LF_SCATTER_COUNT]));
+    lf_stmt_id inside = once_a_row(op, idx) ? some : LF_NO_STMT;
     loop->keys[LF_SCATTER_INDEX] = lf_lower_checked_index(l, op, idx, space, x->type.dims[axis], &inside);
     loop->keys[LF_SCATTER_INSIDE] = inside;
     for (size_t i = l->stmts.count; i-- > 0;)
@@ -142,7 +154,8 @@ static lf_status lower_scatter(lf_lowering *l, const lf_op *op) {
     lf_space nowhere = {0};
     const lf_space *at = src->type.tensor && src->type.rank ? space : lf_space_intern(l, &nowhere);
     if (!at) return NULL;
-    loop->keys[LF_SCATTER_SOURCE] = lf_stmt_cast(l, src->type.dtype, x->type.dtype, lf_lower_value(l, src, at, LF_NO_STMT));
+    lf_stmt_id guard = at == space && once_a_row(op, src) ? some : LF_NO_STMT;
+    loop->keys[LF_SCATTER_SOURCE] = lf_stmt_cast(l, src->type.dtype, x->type.dtype, lf_lower_value(l, src, at, guard));
     for (uint32_t i = 0; i < l->group->n_roots && !l->status; i++)
         LF_TRY(store_everywhere(l, &l->group->roots[i], loop->keys[LF_SCATTER_OLD], space));
     return NULL;

@@ -125,24 +125,31 @@ static void put_real(lf_dtype d, double x, void *to) {
 static double moved(disturbance *m, double x, double by, const format *f) {
     if (!isfinite(x)) return x;
     bool up = next(&m->r) >> 63;
+    // Sometimes less far: two points say nothing of a sine.
+    if (next(&m->r) >> 63) by *= (double)(next(&m->r) >> 11) * 0x1p-53;
     if (m->fast && x != 0 && fabs(x) < 4 * f->least && f->least > 0x1p-200 && next(&m->r) >> 63) return copysign(0, x);
     return up ? x + by : x - by;
 }
 
-// Element number `i` of a row-major result; `by`: absolute. Infinite: it may be anything.
-static void move_element(disturbance *m, const lf_array *a, int64_t i, double by, double ulps) {
+// Element number `i` of a row-major result; `by`: absolute, of each part, and as many ulps of the part or, where parts mix, of the larger
+// one. Infinite: it may be anything.
+static void move_parts(disturbance *m, const lf_array *a, int64_t i, const double by[2], double ulps, bool mix) {
     format f = format_of(a->dtype);
     lf_dtype part = part_of(a->dtype);
     char *at = (char *)a->data + i * f.bytes * f.parts;
-    double size = 0;
-    for (unsigned k = 0; k < f.parts; k++) size = fmax(size, fabs(real_of(part, at + k * f.bytes)));
+    double larger = 0;
+    for (unsigned k = 0; k < f.parts; k++) larger = fmax(larger, fabs(real_of(part, at + k * f.bytes)));
     for (unsigned k = 0; k < f.parts; k++, at += f.bytes) {
-        double x = real_of(part, at);
-        if (isinf(by)) {
+        double x = real_of(part, at), size = mix ? larger : fabs(x);
+        if (isinf(by[k])) {
             if (m->poison) put_real(part, isnan(x) ? 1 : (double)NAN, at);
-        } else if (x != 0 || by != 0)
-            put_real(part, moved(m, x, by + ulps * f.unit * fmax(isfinite(size) ? size : 0, f.least), &f), at);
+        } else if (x != 0 || by[k] != 0)
+            put_real(part, moved(m, x, by[k] + ulps * f.unit * fmax(isfinite(size) ? size : 0, f.least), &f), at);
     }
+}
+
+static void move_element(disturbance *m, const lf_array *a, int64_t i, double by, double ulps) {
+    move_parts(m, a, i, (double[]){by, by}, ulps, true);
 }
 
 static int64_t numel_of(const lf_array *a) {
@@ -151,13 +158,21 @@ static int64_t numel_of(const lf_array *a) {
     return n;
 }
 
-// Magnitude of the element at an offset in elements; NaN and inf count as 0: they decide the result in every order.
-static double size_at(const lf_array *a, int64_t offset) {
+// Magnitude of a part at an offset in elements; NaN and inf count as 0: they decide the result in every order, but see `is_infinite`.
+static double part_at(const lf_array *a, int64_t offset, unsigned part) {
+    format f = format_of(a->dtype);
+    if (part >= f.parts) return 0;
+    double x = fabs(real_of(part_of(a->dtype), (const char *)a->data + (offset * f.parts + part) * f.bytes));
+    return isfinite(x) ? x : 0;
+}
+
+static double size_at(const lf_array *a, int64_t offset) { return part_at(a, offset, 0) + part_at(a, offset, 1); }
+
+// A complex factor with an infinite part: ac - bd is infinite or NaN, as the other factor's signs say, and so as the order says.
+static bool is_infinite(const lf_array *a, int64_t offset) {
     format f = format_of(a->dtype);
     const char *at = (const char *)a->data + offset * f.bytes * f.parts;
-    double x = real_of(part_of(a->dtype), at), y = f.parts > 1 ? real_of(part_of(a->dtype), at + f.bytes) : 0;
-    x = fabs(x) + fabs(y);
-    return isfinite(x) ? x : 0;
+    return f.parts > 1 && (isinf(real_of(part_of(a->dtype), at)) || isinf(real_of(part_of(a->dtype), at + f.bytes)));
 }
 
 // ---- sums and products -----------------------------------------------------------------------------------------------------------
@@ -165,6 +180,13 @@ static double size_at(const lf_array *a, int64_t offset) {
 // How far a sum of n terms of this total size may be off.
 static double error_of_sum(const format *f, double n, double total, double unit) {
     return total > f->most / 4 ? INFINITY : n * unit * total;
+}
+
+static void move_sum(disturbance *m, const lf_array *out, int64_t i, double n, const double total[2], double unit,
+                     double ulps) {
+    format f = format_of(out->dtype);
+    double by[2] = {error_of_sum(&f, n, total[0], unit), error_of_sum(&f, n, total[1], unit)};
+    move_parts(m, out, i, by, ulps, false);
 }
 
 // Products that could leave the range on the way, in some order; `range`: sum of |log2| of the factors.
@@ -176,14 +198,16 @@ static double range_of(double size) { return size > 0 ? fabs(log2(size)) + 1 : 0
 
 static void move_reduction(disturbance *m, const lf_op *op, const lf_array *x, lf_array *out) {
     int64_t n = numel_of(x), n_out = numel_of(out), index[LF_MAX_RANK] = {0}, pitch[LF_MAX_RANK] = {0}, offset = 0, to = 0;
-    double *total = calloc((size_t)n_out + 1, sizeof *total);
+    double (*total)[2] = calloc((size_t)n_out + 1, sizeof *total);
     bool sum = op->code == LF_OP_SUM;
     int64_t step = 1;
     for (unsigned a = x->rank; a-- > 0;)
         if (!(op->axes >> a & 1)) pitch[a] = step, step *= x->shape[a];
     for (int64_t i = 0; i < n; i++) {
-        double size = size_at(x, offset);
-        total[to] += sum ? size : range_of(size);
+        if (sum)
+            total[to][0] += part_at(x, offset, 0), total[to][1] += part_at(x, offset, 1);
+        else
+            total[to][0] += is_infinite(x, offset) ? INFINITY : range_of(size_at(x, offset));
         for (unsigned a = x->rank; a-- > 0;) {
             offset += x->strides[a], to += pitch[a];
             if (++index[a] < x->shape[a]) break;
@@ -194,10 +218,10 @@ static void move_reduction(disturbance *m, const lf_op *op, const lf_array *x, l
     format f = format_of(out->dtype);
     double terms = n_out ? (double)(n / n_out) : 0;
     for (int64_t i = 0; i < n_out; i++)
-        move_element(m, out, i,
-                     sum ? error_of_sum(&f, terms, total[i], f.unit)
-                         : error_of_product(&f, terms, total[i], size_at(out, i), f.unit),
-                     1);
+        if (sum)
+            move_sum(m, out, i, terms, total[i], f.unit, 1);
+        else
+            move_element(m, out, i, error_of_product(&f, terms, total[i][0], size_at(out, i), f.unit), 1);
     free(total);
 }
 
@@ -215,21 +239,20 @@ static void move_scan(disturbance *m, const lf_op *op, const lf_array *x, lf_arr
             for (unsigned a = x->rank; a-- > axis + 1; rest /= x->shape[a]) offset += rest % x->shape[a] * x->strides[a];
             rest = o;
             for (unsigned a = axis; a-- > 0; rest /= x->shape[a]) offset += rest % x->shape[a] * x->strides[a];
-            double total = 0;
+            double total = 0, parts[2] = {0};
             for (int64_t k = 0; k < extent; k++, offset += x->strides[axis]) {
                 int64_t at = (o * extent + k) * inner + i;
-                double size = size_at(x, offset), n = (double)(k + 1), by;
+                double size = size_at(x, offset), n = (double)(k + 1);
                 if (op->code == LF_OP_CUMPROD) {
-                    total += range_of(size);
-                    by = error_of_product(&f, n, total, size_at(out, at), unit);
+                    total += is_infinite(x, offset) ? INFINITY : range_of(size);
+                    move_element(m, out, at, error_of_product(&f, n, total, size_at(out, at), unit), 2);
                 } else if (op->code == LF_OP_CUMSUM) {
-                    total += size;
-                    by = error_of_sum(&f, n, total, unit);
+                    parts[0] += part_at(x, offset, 0), parts[1] += part_at(x, offset, 1);
+                    move_sum(m, out, at, n, parts, unit, 2);
                 } else { // a sum of e^(x - m), whose log is off by as much as the sum relatively; x - m is off by itself
                     total = fmax(total, size);
-                    by = (n + 8) * unit * (1 + total);
+                    move_element(m, out, at, (n + 8) * unit * (1 + total), 2);
                 }
-                move_element(m, out, at, by, 2);
             }
         }
 }
@@ -273,6 +296,14 @@ static double ulps_of(const lf_op *op) {
     return 6;
 }
 
+// ac - bd is inf - inf where both products overflow; contracted, only one of them is rounded, and does.
+static bool leaves_range(const lf_op *op, const lf_array *out, int64_t number) {
+    format f = format_of(out->dtype);
+    const char *at = (const char *)out->data + number * f.bytes * f.parts;
+    if (f.parts == 1 || freedom_of(op) != ARITHMETIC) return false;
+    return !isfinite(real_of(part_of(out->dtype), at)) || !isfinite(real_of(part_of(out->dtype), at + f.bytes));
+}
+
 static void after_op(void *self, const lf_op *op, const lf_array *const *operands, lf_array *out) {
     disturbance *m = self;
     if (!is_free(op, m->fast)) return;
@@ -294,7 +325,8 @@ static void after_op(void *self, const lf_op *op, const lf_array *const *operand
                                 largest_of(operands[0]) + (double)numel_of(operands[1]) * largest_of(operands[2]), f.unit);
     if (op->code == LF_OP_NORMAL) by = 16 * f.unit * 6 * largest_of(operands[1]);
     if (op->code == LF_OP_LGAMMA || op->code == LF_OP_DIGAMMA) by = 2e-6;
-    for (int64_t i = 0, n = numel_of(out); i < n; i++) move_element(m, out, i, by, ulps);
+    for (int64_t i = 0, n = numel_of(out); i < n; i++)
+        move_element(m, out, i, leaves_range(op, out, i) ? INFINITY : by, ulps);
 }
 
 // ---- judging -----------------------------------------------------------------------------------------------------------------------
