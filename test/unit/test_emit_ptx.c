@@ -69,7 +69,9 @@ START_TEST(every_cell_becomes_ptx) {
         char *text;
         size_t size;
         check_ok(lf_target_generate_text(l, &text, &size));
-        ck_assert_ptr_null(strstr(text, ".ftz")); // subnormals are kept
+        // Subnormals are kept; fast mode approximates where what is flushed is lost in the result anyway.
+        for (const char *at = text; (at = strstr(at, ".ftz")); at++)
+            ck_assert_msg(s->fast && at - text >= 7 && !strncmp(at - 7, ".approx", 7), "%.60s", at - 20);
         if (ptxas) assemble(ptxas, s->sm, text, strlen(text));
         lf_free(l->allocator, text);
         lf_llvm_destroy(l);
