@@ -623,6 +623,7 @@ static bool usual_tiles(const lfuser_abi_launch *l, uint32_t tall, lfuser_abi_cl
 
 // What is read along the innermost axis lies side by side, if tensors are row-major.
 static bool is_usually_contiguous(const lfuser_abi_launch *l) {
+    if (l->rows + l->cols == 0) return true;
     uint32_t innermost = l->rows + l->cols - 1u;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (l->accesses[i].varies >> innermost & 1 && l->accesses[i].along != LFUSER_ABI_NO_AXIS &&
