@@ -131,6 +131,13 @@ static double moved(disturbance *m, double x, double by, const format *f) {
     return up ? x + by : x - by;
 }
 
+// Where an element may be anything, every FEW-th run has NaN there (or a number instead of it), and the others have by chance that, zero,
+// the largest or the least, or leave it: what is sorted by it, or the first of its kind, is elsewhere each time.
+static double anything(disturbance *m, double x, double most) {
+    const double kinds[] = {isnan(x) ? 1 : (double)NAN, 0, most, -most, x};
+    return kinds[m->poison ? 0 : next(&m->r) % (sizeof kinds / sizeof *kinds)];
+}
+
 // Element number `i` of a row-major result; `by`: absolute, of each part, and as many ulps of the part or, where parts mix, of the larger
 // one. Infinite: it may be anything.
 static void move_parts(disturbance *m, const lf_array *a, int64_t i, const double by[2], double ulps, bool mix) {
@@ -142,7 +149,7 @@ static void move_parts(disturbance *m, const lf_array *a, int64_t i, const doubl
     for (unsigned k = 0; k < f.parts; k++, at += f.bytes) {
         double x = real_of(part, at), size = mix ? larger : fabs(x);
         if (isinf(by[k])) {
-            if (m->poison) put_real(part, isnan(x) ? 1 : (double)NAN, at);
+            put_real(part, anything(m, x, format_of(part).most), at);
         } else if (x != 0 || by[k] != 0)
             put_real(part, moved(m, x, by[k] + ulps * f.unit * fmax(isfinite(size) ? size : 0, f.least), &f), at);
     }
