@@ -2,31 +2,12 @@
 // the allocator and could fail; which ones depends on what came before. Here the name of the fusion is drawn longer and longer, which
 // moves the end of a block through the whole program; each time each allocation fails, for every program of the corpus of texts.
 #include "parse/parse.h"
+#include "test/support/counted.h"
 #include <check.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static long live, calls, fail_at;
-static void *counted_alloc(void *self, size_t bytes) {
-    (void)self;
-    void *p = ++calls == fail_at ? NULL : malloc(bytes);
-    live += p != NULL;
-    return p;
-}
-static void *counted_resize(void *self, void *block, size_t bytes) {
-    (void)self;
-    void *p = ++calls == fail_at ? NULL : realloc(block, bytes);
-    live += p && !block;
-    return p;
-}
-static void counted_release(void *self, void *block) {
-    (void)self;
-    live -= block != NULL;
-    free(block);
-}
-static const lf_allocator counted = {NULL, counted_alloc, counted_resize, counted_release};
 
 enum { MOST_TEXT = 1 << 16, MOST_PAD = 8192, MOST_FILES = 64, BLOCK_ALIGN = 16 };
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -3,6 +3,7 @@
 // every allocation of a life failing in turn. (Kernels that are wrong on purpose: test_sim.c.)
 #include "base/sim_abi.h"
 #include "runtime/sim/sim.h"
+#include "test/support/counted.h"
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,28 +13,6 @@
 enum { BLOCK = 96, GRID = 3, LANES = 32 };
 // Kernels run on stacks of their own, which the sanitizers do not follow.
 #define KERNEL __attribute__((no_sanitize("address", "undefined", "thread"), noinline)) static void
-
-// ---- an allocator that counts and fails ----------------------------------------------------------------------------------------
-
-static _Atomic long live, calls, fail_at;
-static void *counted_alloc(void *self, size_t bytes) {
-    (void)self;
-    void *p = ++calls == fail_at ? NULL : malloc(bytes);
-    live += p != NULL;
-    return p;
-}
-static void *counted_resize(void *self, void *block, size_t bytes) {
-    (void)self;
-    void *p = ++calls == fail_at ? NULL : realloc(block, bytes);
-    live += p && !block;
-    return p;
-}
-static void counted_release(void *self, void *block) {
-    (void)self;
-    live -= block != NULL;
-    free(block);
-}
-static const lf_allocator counted = {NULL, counted_alloc, counted_resize, counted_release};
 
 static char last_log[512];
 static void keep_log(void *self, lf_log_level level, const char *message) {

@@ -29,6 +29,24 @@ void lf_gpu_meet(const gpu *g) {
     lf_gpu_intrinsic(g->k, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
 }
 
+void lf_gpu_prefetch(lf_kernel *k, LLVMValueRef v_address) {
+    static const char code[] = "prefetch.global.L2 [$0];", constraints[] = "l";
+    LLVMTypeRef l_call = LLVMFunctionType(LLVMVoidTypeInContext(k->e->context), &k->l_i64, 1, false);
+    LLVMValueRef v_asm = LLVMGetInlineAsm(l_call, code, sizeof code - 1, constraints, sizeof constraints - 1, true, false,
+                                          LLVMInlineAsmDialectATT, false);
+    LLVMBuildCall2(k->e->builder, l_call, v_asm, &v_address, 1, "");
+}
+
+void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access) {
+    LLVMSetAtomicSyncScopeID(v_access, LLVMGetSyncScopeID(k->e->context, "device", 6));
+}
+
+LLVMValueRef lf_gpu_bit(lf_kernel *k, LLVMValueRef v, unsigned bit) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_bit = LLVMBuildLShr(b, v, LLVMConstInt(LLVMTypeOf(v), bit, false), "");
+    return LLVMBuildTrunc(b, v_bit, LLVMInt1TypeInContext(k->e->context), "");
+}
+
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
     LLVMValueRef v = lf_i64_const(k, 1);
     for (unsigned r = 0; r < k->rows; r++) v = LLVMBuildMul(k->e->builder, v, lf_row_extent(k, r), "rows");

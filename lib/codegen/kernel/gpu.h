@@ -54,6 +54,9 @@ LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name); // a special regist
 LLVMValueRef lf_gpu_barrier(lf_kernel *k);
 void lf_gpu_meet(const gpu *g); // all threads that share a row
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
+void lf_gpu_prefetch(lf_kernel *k, LLVMValueRef v_address);          // i64: the line is on its way to the L2
+void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access);      // the atomic access is ordered for all blocks
+LLVMValueRef lf_gpu_bit(lf_kernel *k, LLVMValueRef v, unsigned bit); // of an integer, as i1
 // gpu_exchange.c: partial results from thread to thread
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers,
                        lf_object *out); // gets the shared memory; sets slots and most

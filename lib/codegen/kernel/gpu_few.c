@@ -62,11 +62,6 @@ static void eight(combining *c, LLVMValueRef v_column) {
     lf_kernel_use_copy(k, 0);
 }
 
-static LLVMValueRef bit_of(lf_kernel *k, LLVMValueRef v, unsigned bit) {
-    LLVMBuilderRef b = k->e->builder;
-    return LLVMBuildTrunc(b, LLVMBuildLShr(b, v, lf_i64_const(k, bit), ""), LLVMInt1TypeInContext(k->e->context), "");
-}
-
 // x comes in as number v_step of a binary counter.
 static void push(combining *c, LLVMValueRef v_step) {
     lf_kernel *k = c->g.k;
@@ -74,7 +69,7 @@ static void push(combining *c, LLVMValueRef v_step) {
     LLVMBasicBlockRef b_done = lf_block(k, "pushed");
     for (unsigned l = 0; l < LEVELS; l++) {
         LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
-        LLVMBuildCondBr(b, bit_of(k, v_step, l), b_merge, b_wait);
+        LLVMBuildCondBr(b, lf_gpu_bit(k, v_step, l), b_merge, b_wait);
         LLVMPositionBuilderAtEnd(b, b_wait);
         each(c, NULL, c->level[l]);
         LLVMBuildBr(b, b_done);
@@ -92,7 +87,7 @@ static void flush(combining *c, LLVMValueRef v_count) {
     each(c, NULL, NULL);
     for (unsigned l = 0; l <= LEVELS; l++) {
         lf_if_blocks left;
-        lf_if_begin(k, &left, bit_of(k, v_count, l), "left");
+        lf_if_begin(k, &left, lf_gpu_bit(k, v_count, l), "left");
         each(c, c->level[l], NULL);
         lf_if_end(k, &left);
     }

@@ -196,12 +196,6 @@ static void place_levels(mixed *m, lf_object *out) {
     out->shared_bytes += used;
 }
 
-static LLVMValueRef bit_of(lf_kernel *k, LLVMValueRef v, unsigned bit) {
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_bit = LLVMBuildLShr(b, v, LLVMConstInt(LLVMTypeOf(v), bit, false), "");
-    return LLVMBuildTrunc(b, v_bit, LLVMInt1TypeInContext(k->e->context), "");
-}
-
 // x comes in, in step v_step of a power of two; when it is the last, x is the whole set's.
 static void push(mixed *m, LLVMValueRef v_step, LLVMValueRef v_is_last) {
     lf_kernel *k = m->g.k;
@@ -209,7 +203,7 @@ static void push(mixed *m, LLVMValueRef v_step, LLVMValueRef v_is_last) {
     LLVMBasicBlockRef b_done = lf_block(k, "pushed");
     for (unsigned l = 0; l < LEVELS; l++) {
         LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
-        LLVMBuildCondBr(b, bit_of(k, v_step, l), b_merge, b_wait);
+        LLVMBuildCondBr(b, lf_gpu_bit(k, v_step, l), b_merge, b_wait);
         LLVMPositionBuilderAtEnd(b, b_wait);
         wait_at(m, l);
         LLVMBuildBr(b, b_done);
@@ -225,7 +219,7 @@ static void push(mixed *m, LLVMValueRef v_step, LLVMValueRef v_is_last) {
     LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_plane = LLVMBuildPhi(b, k->l_i64, "plane");
     LLVMAddIncoming(v_left, &v_count, &b_before, 1);
     LLVMAddIncoming(v_plane, &v_one, &b_before, 1);
-    LLVMBuildCondBr(b, bit_of(k, v_left, 0), b_body, b_store);
+    LLVMBuildCondBr(b, lf_gpu_bit(k, v_left, 0), b_body, b_store);
     LLVMPositionBuilderAtEnd(b, b_body);
     combine_memory(m, v_plane);
     LLVMValueRef v_half = LLVMBuildLShr(b, v_left, v_one, ""), v_next = LLVMBuildAdd(b, v_plane, v_one, "");
@@ -267,12 +261,8 @@ static void place_row(mixed *m, unsigned at, LLVMValueRef v_row) {
 
 // Asks for the lines of the rows of the next step, those that all columns of a row lie side by side in. Plain loads only.
 static void prefetch(mixed *m, LLVMValueRef v_leaf) {
-    static const char code[] = "prefetch.global.L2 [$0];", constraints[] = "l";
     lf_kernel *k = m->g.k;
     LLVMBuilderRef b = k->e->builder;
-    LLVMTypeRef l_call = LLVMFunctionType(LLVMVoidTypeInContext(k->e->context), &k->l_i64, 1, false);
-    LLVMValueRef v_asm = LLVMGetInlineAsm(l_call, code, sizeof code - 1, constraints, sizeof constraints - 1, true, false,
-                                          LLVMInlineAsmDialectATT, false);
     for (unsigned at = 0; at < m->at_once; at++) {
         LLVMValueRef v_row = row_of_leaf(m, LLVMBuildAdd(b, v_leaf, row_const(m, at), ""));
         lf_if_blocks there;
@@ -291,8 +281,7 @@ static void prefetch(mixed *m, LLVMValueRef v_leaf) {
                 lf_if_blocks inside;
                 lf_if_begin(k, &inside, LLVMBuildICmp(b, LLVMIntSLT, v_at, v_end, ""), "line");
                 LLVMValueRef v_address = LLVMBuildPtrToInt(b, k->at->v_row_base[i], k->l_i64, "");
-                v_address = LLVMBuildAdd(b, v_address, v_at, "");
-                LLVMBuildCall2(b, l_call, v_asm, &v_address, 1, "");
+                lf_gpu_prefetch(k, LLVMBuildAdd(b, v_address, v_at, ""));
                 lf_if_end(k, &inside);
             }
         }

@@ -168,16 +168,12 @@ static lf_running cell_at(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
     return record_at(c, scratch(c), v, LF_SCAN_RECORD);
 }
 
-static void on_device(lf_scan *c, LLVMValueRef v_access) {
-    LLVMSetAtomicSyncScopeID(v_access, LLVMGetSyncScopeID(c->k->e->context, "device", 6));
-}
-
 void lf_scan_publish(lf_scan *c, bool prefix, LLVMValueRef v_cell, lf_running r) {
     lf_scan_store(c, r, cell_at(c, prefix, v_cell));
     LLVMValueRef v = LLVMBuildStore(c->k->e->builder, LLVMConstInt(c->k->l_i32, 1, false), flag_at(c, prefix, v_cell));
     LLVMSetOrdering(v, LLVMAtomicOrderingRelease);
     LLVMSetAlignment(v, 4);
-    on_device(c, v);
+    lf_gpu_across_device(c->k, v);
 }
 
 lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
@@ -190,7 +186,7 @@ lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
     LLVMValueRef v = LLVMBuildLoad2(b, k->l_i32, v_flag, "told");
     LLVMSetOrdering(v, LLVMAtomicOrderingAcquire);
     LLVMSetAlignment(v, 4);
-    on_device(c, v);
+    lf_gpu_across_device(c->k, v);
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v, LLVMConstInt(k->l_i32, 0, false), ""), b_wait, b_there);
     LLVMPositionBuilderAtEnd(b, b_there);
     return lf_scan_load(c, cell_at(c, prefix, v_cell));
@@ -203,7 +199,7 @@ LLVMValueRef lf_scan_take_tile(lf_scan *c) {
     lf_if_begin(k, &first, compare(k, LLVMIntEQ, c->v_thread, 0), "take");
     LLVMValueRef v =
         LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, scratch(c), lf_i64_const(k, 1), LLVMAtomicOrderingMonotonic, false);
-    on_device(c, v);
+    lf_gpu_across_device(c->k, v);
     LLVMBuildStore(b, v, c->v_shared);
     lf_if_end(k, &first);
     lf_gpu_barrier(k);

@@ -156,10 +156,6 @@ static record load_global(sorter *s, LLVMValueRef v_buffer, LLVMValueRef v_index
 
 // ---- counters --------------------------------------------------------------------------------------------------------------------------
 
-static void on_device(sorter *s, LLVMValueRef v_access) {
-    LLVMSetAtomicSyncScopeID(v_access, LLVMGetSyncScopeID(s->k->e->context, "device", 6));
-}
-
 // Run r of pass p counts at (2r + 1) 2^p - 1: no two share a place.
 static LLVMValueRef counter_at(sorter *s, LLVMValueRef v_pass, LLVMValueRef v_run) {
     lf_kernel *k = s->k;
@@ -184,7 +180,7 @@ static void wait_for_run(sorter *s, LLVMValueRef v_pass, LLVMValueRef v_run, LLV
     LLVMValueRef v = LLVMBuildLoad2(b, k->l_i32, v_counter, "done");
     LLVMSetOrdering(v, LLVMAtomicOrderingAcquire);
     LLVMSetAlignment(v, 4);
-    on_device(s, v);
+    lf_gpu_across_device(s->k, v);
     LLVMBuildCondBr(b, less(s, LLVMBuildZExt(b, v, k->l_i64, ""), v_tiles), b_wait, b_there);
     LLVMPositionBuilderAtEnd(b, b_there);
 }
@@ -196,7 +192,7 @@ static void count_tile(sorter *s) {
     LLVMValueRef v =
         LLVMBuildAtomicRMW(k->e->builder, LLVMAtomicRMWBinOpAdd, counter_at(s, s->v_pass, shr(s, s->v_tile, s->v_pass)),
                            LLVMConstInt(k->l_i32, 1, false), LLVMAtomicOrderingRelease, false);
-    on_device(s, v);
+    lf_gpu_across_device(s->k, v);
     lf_if_end(k, &first);
 }
 
@@ -208,7 +204,7 @@ static LLVMValueRef take_ticket(sorter *s) {
     LLVMValueRef v_base = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "tickets");
     LLVMValueRef v =
         LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_base, constant(s, 1), LLVMAtomicOrderingMonotonic, false);
-    on_device(s, v);
+    lf_gpu_across_device(s->k, v);
     LLVMBuildStore(b, v, bytes_at(s, s->v_shared, constant(s, TICKET)));
     lf_if_end(k, &first);
     lf_gpu_barrier(k);
