@@ -6,9 +6,11 @@
 
 enum { MOST_REDUCTIONS = 4, MOST_PASSES = 4, MOST_FOLDS = 8 };
 
-static lf_value *op2(lf_graph *g, lf_opcode code, lf_value *a, int64_t b) {
-    return a ? lf_scalar_op(g, code, LF_I64, a, lf_const_int(g, b), NULL) : NULL;
+// Sizes may be the constant 0, for which lf_host_add and lf_host_mul have no value.
+static lf_value *both(lf_graph *g, lf_opcode code, lf_value *a, lf_value *b) {
+    return a && b ? lf_scalar_op(g, code, LF_I64, a, b, NULL) : NULL;
 }
+static lf_value *op2(lf_graph *g, lf_opcode code, lf_value *a, int64_t b) { return both(g, code, a, lf_const_int(g, b)); }
 
 // 1 where a > b, else 0.
 static lf_value *above(lf_graph *g, lf_value *a, int64_t b) {
@@ -20,7 +22,7 @@ static lf_value *above(lf_graph *g, lf_value *a, int64_t b) {
 static lf_value *count_powers(lf_graph *g, lf_value *a, int64_t limit, int64_t unit, bool scaled) {
     lf_value *sum = lf_const_int(g, 1);
     for (int64_t p = 1; p < limit; p *= 2)
-        sum = lf_host_add(g, sum, op2(g, LF_OP_MUL, above(g, a, p * unit), scaled ? p : 1));
+        sum = both(g, LF_OP_ADD, sum, op2(g, LF_OP_MUL, above(g, a, p * unit), scaled ? p : 1));
     return sum;
 }
 
@@ -37,20 +39,20 @@ static lf_mixed_sizes find_sizes(lf_graph *g, const lf_group *group, unsigned fo
     lf_value *chunks = op2(g, LF_OP_CEILDIV, few, LFUSER_ABI_CHUNK), *spans = op2(g, LF_OP_MIN, few, LFUSER_ABI_SPAN);
     // How many times as much as fills the device with sets of one row a span; at half a power of two more, the power is taken.
     lf_value *work =
-        op2(g, LF_OP_TRUNCDIV, lf_host_mul(g, lf_host_mul(g, spans, chunks), narrow), (int64_t)SETS * WIDEST / 2);
+        op2(g, LF_OP_TRUNCDIV, both(g, LF_OP_MUL, both(g, LF_OP_MUL, spans, chunks), narrow), (int64_t)SETS * WIDEST / 2);
     lf_value *wanted = count_powers(g, op2(g, LF_OP_ADD, work, 1), LFUSER_ABI_MIXED_SHARE, 4, true);
     lf_value *needed = count_powers(g, chunks, LFUSER_ABI_SPAN, 1, true);
     lf_mixed_sizes s = {.bytes = bytes, .columns = columns};
-    s.share = lf_scalar_op(g, LF_OP_MAX, LF_I64, wanted, needed, NULL);
+    s.share = both(g, LF_OP_MAX, wanted, needed);
     lf_value *rest = op2(g, LF_OP_MIN, op2(g, LF_OP_FMOD, few, LFUSER_ABI_CHUNK), LFUSER_ABI_SPAN);
-    lf_value *a_chunk = lf_scalar_op(g, LF_OP_TRUNCDIV, LF_I64, lf_const_int(g, LFUSER_ABI_SPAN), s.share, NULL);
-    s.partials = lf_host_add(g, lf_host_mul(g, op2(g, LF_OP_TRUNCDIV, few, LFUSER_ABI_CHUNK), a_chunk),
-                             lf_scalar_op(g, LF_OP_CEILDIV, LF_I64, rest, s.share, NULL));
-    lf_value *fits = lf_host_mul(g, op2(g, LF_OP_SUB, above(g, columns, WIDEST), 1),
-                                 op2(g, LF_OP_SUB, above(g, rows, LFUSER_ABI_MIXED_ROWS), 1)); // (0 or -1) squared
+    lf_value *a_chunk = both(g, LF_OP_TRUNCDIV, lf_const_int(g, LFUSER_ABI_SPAN), s.share);
+    s.partials = both(g, LF_OP_ADD, both(g, LF_OP_MUL, op2(g, LF_OP_TRUNCDIV, few, LFUSER_ABI_CHUNK), a_chunk),
+                      both(g, LF_OP_CEILDIV, rest, s.share));
+    lf_value *fits = both(g, LF_OP_MUL, op2(g, LF_OP_SUB, above(g, columns, WIDEST), 1),
+                          op2(g, LF_OP_SUB, above(g, rows, LFUSER_ABI_MIXED_ROWS), 1)); // (0 or -1) squared
     lf_value *planes = count_powers(g, s.share, LFUSER_ABI_SPAN, 1, false);
     *out_bytes = lf_extent_mul(g, lf_extent_mul(g, lf_extent_mul(g, s.partials, narrow), planes),
-                               lf_host_mul(g, fits, lf_const_int(g, (int64_t)bytes * folds)));
+                               both(g, LF_OP_MUL, fits, lf_const_int(g, (int64_t)bytes * folds)));
     return s;
 }
 

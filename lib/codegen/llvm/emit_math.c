@@ -58,12 +58,8 @@ lf_register lf_emit_fma_op(lf_emit *e, const lf_elem *x, const lf_register *v) {
 }
 
 // ---- functions ------------------------------------------------------------------------------------------------------
-// 2^x by the device's instruction: 2 ulp, subnormal results kept.
-static LLVMValueRef fast_exp2(lf_emit *e, LLVMValueRef a) {
-    LLVMValueRef v_power = l_intrinsic1(e, "llvm.exp2", a);
-    if (LLVMIsAInstruction(v_power)) LLVMSetFastMathFlags(v_power, LLVMFastMathApproxFunc);
-    return v_power;
-}
+// 2^x by the device's instruction: 2 ulp, subnormal results kept. Not llvm.exp2, which LLVM turns into ldexp where x was an integer.
+static LLVMValueRef fast_exp2(lf_emit *e, LLVMValueRef a) { return l_intrinsic1(e, "llvm.nvvm.ex2.approx", a); }
 
 // e^x = 2^t · (1 + r·ln 2), t = x·log2(e) rounded and r what the rounding lost. x is limited first, where the result is 0 or
 // infinite anyway, so that r stays finite; NaN passes through.
