@@ -42,20 +42,4 @@ static inline uint64_t lf_class_key(lfuser_abi_class c) {
 }
 // Elements that a GPU thread takes at once from memory of this element size.
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l);
-
-// ---- private to launch*.c
-enum { LF_LAUNCH_SPAN = 1024, LF_LAUNCH_MOST_THREADS = 1024 };
-// Registers of a thread that may hold columns.
-static inline uint32_t lf_launch_registers(uint32_t threads) { return threads > LF_LAUNCH_MOST_THREADS / 2 ? 40 : 96; }
-static inline uint32_t lf_power_above(uint64_t n, uint32_t least) {
-    uint32_t p = least;
-    while (p < n) p *= 2;
-    return p;
-}
-// launch_staged.c: the row in shared memory, of one block or, with `clusters`, of several. False: it does not fit, or the device
-// cannot.
-bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, bool clusters,
-                     lf_launch_plan *plan);
-// Work for each byte, and a block that leaves no room for another: loading, working and storing would take turns.
-bool lf_launch_is_heavy(const lfuser_abi_launch *l, const lfuser_abi_class *resident);
 #endif

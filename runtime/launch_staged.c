@@ -1,6 +1,6 @@
 // Rows that a block, or a cluster of blocks, keeps in shared memory (class RESIDENT, `staged`): see lfuser_abi_class in launch_abi.h.
 #include "base/debug.h"
-#include "runtime/launch.h"
+#include "runtime/launch_class.h"
 
 static bool is_staged(const lfuser_abi_launch *l, const lfuser_abi_access *access, uint32_t lanes) {
     uint32_t axes = l->rows + l->cols, bytes = lanes * access->bytes;
@@ -29,13 +29,13 @@ typedef struct choice {
 // How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
 // a quarter may be so.
 static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice *c) {
-    uint32_t team = LF_LAUNCH_SPAN / c->vector, a_column = staged_bytes(l, c->vector), most = LF_LAUNCH_MOST_THREADS / team;
+    uint32_t team = LFUSER_ABI_SPAN / c->vector, a_column = staged_bytes(l, c->vector), most = LF_LAUNCH_MOST_THREADS / team;
     c->teams = c->chunks < most ? c->chunks : most;
     c->threads = c->teams * team;
-    c->vectors = c->chunks / c->teams * (LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN);
+    c->vectors = c->chunks / c->teams * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN);
     if (!a_column || c->vectors > LFUSER_ABI_STAGED_VECTORS) return false;
     if (c->vectors * c->vector * l->kept_beside > lf_launch_registers(c->threads)) return false;
-    if (l->weight * c->vector * (LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN) > LFUSER_ABI_UNROLLED_WEIGHT) return false;
+    if (l->weight * c->vector * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN) > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
     if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
     c->staged = (info->max_shared - exchange) / (c->threads * c->vector * a_column);
@@ -67,7 +67,7 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
         if ((clusters && cluster == 1) || !choose_vector(l, info, lanes, &c)) continue;
         plan->cls.vector = (uint8_t)c.vector;
         plan->cls.shape = LFUSER_ABI_RESIDENT;
-        plan->cls.spans = LFUSER_ABI_CHUNK / LF_LAUNCH_SPAN;
+        plan->cls.spans = LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN;
         plan->cls.chunks = (uint8_t)c.chunks;
         plan->cls.cluster = (uint8_t)(cluster > 1 ? cluster : 0);
         plan->cls.teams = (uint8_t)(c.teams < c.chunks ? c.teams : 0);
@@ -84,5 +84,5 @@ bool lf_launch_is_heavy(const lfuser_abi_launch *l, const lfuser_abi_class *resi
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (!l->accesses[i].row && l->accesses[i].varies & ((1u << l->rows) - 1)) bytes += l->accesses[i].bytes;
-    return resident->chunks * (LF_LAUNCH_SPAN / resident->vector) >= FILLS && l->weight >= WORK_A_BYTE * bytes;
+    return resident->chunks * (LFUSER_ABI_SPAN / resident->vector) >= FILLS && l->weight >= WORK_A_BYTE * bytes;
 }

@@ -126,7 +126,7 @@ typedef enum lfuser_abi_shape {
            // one of these, not along the innermost one, go through shared memory
     LFUSER_ABI_COMBINE =
         7, // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once) or OUTER (spans > 0: its parts
-          // of a chunk; a thread a row) left in scratch memory is reduced, and what follows from it stored
+           // of a chunk; a thread a row) left in scratch memory is reduced, and what follows from it stored
     LFUSER_ABI_MIXED =
         8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, and
           // whether each chunk has a power of two of spans of rows

@@ -14,7 +14,7 @@ MUTATIONS = [
     (56, "the byte offset of a descriptor is ignored", "lib/api/arguments.c",
      "uint64_t address = (uint64_t)(uintptr_t)t->data + t->byte_offset;",
      "uint64_t address = (uint64_t)(uintptr_t)t->data;", "cases cpu fault.56"),
-    (60, "vectors across a pitch that is no multiple of them", "runtime/launch.c",
+    (60, "vectors across a pitch that is no multiple of them", "runtime/launch_axes.c",
      "if (a + is_tiled(tiled, i) != axis && extents[a] > 1 && s[a] % (int64_t)lanes) return false;",
      "(void)s;", "cases sim fault.60"),
     (69, "-1.0 as u32 goes through a signed conversion", "lib/codegen/llvm/emit_cast.c",
