@@ -37,15 +37,18 @@ static bool choose_resident(const lf_axes *x, lf_launch_plan *plan, uint32_t lan
     return false;
 }
 
+// Where each pass is one of its own, warps leave what each chunk came to; where columns are read once, what all their chunks did.
 static bool choose_rounds(const lfuser_abi_launch *l, lf_launch_plan *plan, uint32_t lanes) {
     uint32_t warps = LFUSER_ABI_SPAN / lanes / 32;
     uint64_t chunks = (plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK;
-    if (chunks * warps > LFUSER_ABI_ROUND_SLOTS || l->reductions > MOST_ROUND_REDUCTIONS ||
+    if ((!l->reads_once && chunks * warps > LFUSER_ABI_ROUND_SLOTS) || l->reductions > MOST_ROUND_REDUCTIONS ||
         l->weight * lanes * 8 > LFUSER_ABI_UNROLLED_WEIGHT)
         return false;
+    plan->cls.vector = (uint8_t)lanes;
     plan->cls.shape = LFUSER_ABI_ROUNDS;
     plan->cls.spans = 8;
     plan->cls.chunks = (uint8_t)(warps >= ROUND_WARPS ? 1 : ROUND_WARPS / warps);
+    plan->cls.full = l->reads_once && !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns % LFUSER_ABI_CHUNK == 0;
     return true;
 }
 
@@ -88,6 +91,7 @@ static void choose_outer(const lf_axes *x, lf_launch_plan *plan, uint32_t proces
 static void choose_held(const lf_axes *x, lf_launch_plan *plan, uint32_t lanes, uint32_t bytes) {
     bool resident = choose_resident(x, plan, lanes, bytes);
     if (resident && !lf_launch_is_heavy(x->l, &plan->cls)) return;
+    if (x->l->reads_once && choose_rounds(x->l, plan, lanes)) return;
     if (lf_launch_stage(x->l, x->info, lanes, false, plan) || resident) return;
     if (!lf_launch_stage(x->l, x->info, lanes, true, plan)) choose_rounds(x->l, plan, lanes);
 }

@@ -87,6 +87,7 @@ typedef struct lfuser_abi_launch {
     bool sorts;            // each row is sorted
     bool scans;            // one pass, with a running result along the columns
     bool reduces;          // one pass of reductions over the columns, and nothing written a column
+    bool reads_once;       // fast mode: a maximum and what is summed below it are one pass, so no column is read again
     uint16_t weight;       // about how many instructions an element takes
     uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
     uint8_t kept_beside;   // the same where each pass can read again what it loads
@@ -157,7 +158,7 @@ typedef struct lfuser_abi_class {
     uint8_t
         staged; // RESIDENT: so many vectors of each load that a thread has in a row lie in shared memory, to which they are copied
                 // while the row before is worked on, and each pass reads them there; the others are loaded by each pass
-    bool full; // RESIDENT: rows have exactly as many columns as there is room for
+    bool full; // RESIDENT: rows have exactly as many columns as there is room for; ROUNDS: they are whole chunks
 } lfuser_abi_class;
 enum { LFUSER_ABI_STAGED_VECTORS = 16 }; // most that a thread has of a load
 

@@ -163,7 +163,7 @@ static inline lf_status lf_private(lfuser_status s) { return (lf_status)s; }
 lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_table, lf_codegen **out_generator) LF_MUST_USE;
 
 // lf_program_create, timed.
-lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, lf_program **out_program) LF_MUST_USE;
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, bool fast, lf_program **out_program) LF_MUST_USE;
 
 // device.c
 void lf_device_retain(lfuser_device *d);

@@ -113,9 +113,9 @@ lf_status lf_context_codegen(lfuser_context *c, const lf_codegen_table **out_tab
     return s;
 }
 
-lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, lf_program **out_program) {
+lf_status lf_context_plan(lfuser_context *c, lf_graph *g, uint32_t debug, bool fast, lf_program **out_program) {
     uint64_t since = lf_now_ns();
-    LF_TRY(lf_program_create(g, debug, out_program));
+    LF_TRY(lf_program_create(g, debug, fast, out_program));
     since += (*out_program)->partition_ns;
     lf_timing_add(&c->timing, LF_TIMED_SCHEDULE, &since);
     atomic_fetch_add_explicit(&c->timing.ns[LF_TIMED_PARTITION], (*out_program)->partition_ns, memory_order_relaxed);
@@ -161,7 +161,7 @@ static lf_status compile_something(lfuser_context *c) {
     LF_TRY(lf_context_codegen(c, &table, &generator));
     LF_TRY(lf_private(lfuser_fusion_parse(c, "warm", text, sizeof text - 1, NULL, &fusion)));
     lf_object object = {0};
-    lf_status s = lf_program_create(fusion->graph, 0, &program);
+    lf_status s = lf_program_create(fusion->graph, 0, false, &program);
     if (!s) s = table->host(generator, program, &object);
     if (!s) table->release(generator, &object);
     lf_program_destroy(program);

@@ -96,7 +96,7 @@ static bool is_host_only(const lfuser_abi_program *abi) {
 
 static lf_status build(lfuser_executable *e) {
     pthread_mutex_lock(&e->fusion->lock);
-    lf_status s = lf_context_plan(e->context, e->fusion->graph, e->debug, &e->program);
+    lf_status s = lf_context_plan(e->context, e->fusion->graph, e->debug, e->options.fast, &e->program);
     bool compiled = false;
     if (!s) s = lf_loaded_get(e->context, &(lf_loaded_request){.program = e->program}, &e->host_code, &compiled);
     pthread_mutex_unlock(&e->fusion->lock);

@@ -186,7 +186,7 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
     if (stage == LFUSER_STAGE_PARTITION) {
         s = print_partition(f, out_text);
     } else {
-        s = lf_context_plan(f->context, f->graph, f->context->debug, &p);
+        s = lf_context_plan(f->context, f->graph, f->context->debug, math == LFUSER_MATH_FAST, &p);
         if (!s && stage == LFUSER_STAGE_PROGRAM)
             s = lf_program_print(p, out_text);
         else if (!s && stage == LFUSER_STAGE_KERNELS)

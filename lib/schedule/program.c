@@ -356,6 +356,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .sorts = loop->form == LF_LOOP_SORT,
                                 .scans = loop->form == LF_LOOP_SERIAL,
                                 .multiplies = is_product(loop),
+                                .reads_once = pl->program->fast && lf_loop_reads_once(loop),
                                 .weight = loop->weight,
                                 .kept = loop->kept,
                                 .kept_beside = loop->kept_beside,
@@ -557,13 +558,14 @@ static lf_status keep_all(lf_planner *pl) {
     return pl->arena->failed ? lf_out_of_memory() : NULL;
 }
 
-lf_status lf_program_create(lf_graph *g, uint32_t debug, lf_program **out_program) {
+lf_status lf_program_create(lf_graph *g, uint32_t debug, bool fast, lf_program **out_program) {
     *out_program = NULL;
     lf_program *p = lf_alloc_zero(g->allocator, sizeof *p);
     if (!p) return lf_out_of_memory();
     lf_arena_init(&p->arena, g->allocator);
     p->graph = g;
     p->debug = debug;
+    p->fast = fast;
     lf_planner pl = {.program = p, .g = g, .arena = &p->arena};
     lf_vec_init(&pl.stores, g->allocator);
     lf_vec_init(&pl.stretches, g->allocator);

@@ -23,6 +23,7 @@ typedef struct lf_program {
     lf_arena arena;  // owns all below
     lf_graph *graph; // borrowed; the program adds implicit scalar ops to it
     uint32_t debug;  // lf_debug
+    bool fast;
     lfuser_abi_program abi;
     lf_loop **kernels;     // abi.n_kernels
     lf_slot_store *stores; // in any order; values may share subexpressions
@@ -42,8 +43,8 @@ typedef struct lf_program {
    from its slot instead of recomputed. */
 
 // Places, groups and schedules a finished graph.
-// debug: lf_debug switches; normally 0.
-lf_status lf_program_create(lf_graph *g, uint32_t debug, lf_program **out_program) LF_MUST_USE;
+// debug: lf_debug switches; normally 0. fast: its kernels will be compiled for fast mode.
+lf_status lf_program_create(lf_graph *g, uint32_t debug, bool fast, lf_program **out_program) LF_MUST_USE;
 void lf_program_destroy(lf_program *p);
 // For people: slots, checks, launches.
 lf_status lf_program_print(const lf_program *p, char **out_text) LF_MUST_USE;

@@ -91,7 +91,7 @@ static void group_open(group *g, lfuser_dtype d, const char *const *statements, 
     arrays[1] = arrays[0];
     arrays[1].data = g->b;
     check_status(lf_interp_run(g->graph, arrays, 2, &lf_system_allocator, &g->want), g->text);
-    check_status(lf_program_create(g->graph, 0, &g->program), g->text); // adds ops that the interpreter does not know
+    check_status(lf_program_create(g->graph, 0, false, &g->program), g->text); // adds ops that the interpreter does not know
 }
 
 static void group_close(group *g) {

@@ -72,7 +72,7 @@ static void make(const lf_codegen_table *table, lf_codegen *generator, const cha
     lf_codegen_options options = {0};
     snprintf(text, sizeof text, "fusion @f%s", body);
     ok(lf_parse(heap, "t", text, strlen(text), false, &graphs, &n));
-    ok(lf_program_create(graphs[0], 0, &p));
+    ok(lf_program_create(graphs[0], 0, false, &p));
     for (uint32_t i = 0; i < p->abi.n_launches; i++) {
         const lfuser_abi_launch *l = &p->abi.launches[i];
         for (int t = 0; t < 2; t++) {

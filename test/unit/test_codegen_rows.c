@@ -47,7 +47,13 @@ static const expected rows[] = {
     {entropy, 262144, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
     {softmax, 131072, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
 };
-enum { N = sizeof rows / sizeof *rows };
+// What fast mode reads once need not be held.
+static const expected fast_rows[] = {
+    {entropy, 131072, 90, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, true, "max.NaN.bf16x2", "cp.async"},
+    {entropy, 2000000, 90, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "max.NaN.bf16x2", "cp.async"},
+    {softmax, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, "cp.async", "barrier.cluster"},
+};
+enum { N = sizeof rows / sizeof *rows, N_FAST = sizeof fast_rows / sizeof *fast_rows };
 
 // Row-major memory for all accesses of the launch.
 static void lay_out(const lfuser_abi_launch *l, uint64_t *slots, int64_t n, int64_t columns) {
@@ -62,8 +68,7 @@ static void lay_out(const lfuser_abi_launch *l, uint64_t *slots, int64_t n, int6
     }
 }
 
-START_TEST(classes_of_long_rows) {
-    const expected *e = &rows[_i];
+static void check_class(const expected *e, int row, bool fast) {
     // As of an H200 and an A100.
     const lf_device device = {.type = LF_DEVICE_CUDA,
                               .info = {.processors = 132,
@@ -84,7 +89,7 @@ START_TEST(classes_of_long_rows) {
     char text[256];
     snprintf(text, sizeof text, "fusion @f%s", e->body);
     ok(lf_parse(heap, "t", text, strlen(text), false, &graphs, &n));
-    ok(lf_program_create(graphs[0], 0, &p));
+    ok(lf_program_create(graphs[0], 0, fast, &p));
     uint64_t *slots = calloc(p->abi.n_slots, sizeof *slots), args[128];
     const lfuser_abi_launch *l = &p->abi.launches[0];
     ck_assert_uint_le(l->n_args, 128);
@@ -93,12 +98,12 @@ START_TEST(classes_of_long_rows) {
     const lfuser_abi_class c = plan.cls;
     ck_assert_msg(c.shape == e->shape && c.vector == e->vector && c.chunks == e->chunks && c.cluster == e->cluster &&
                       c.teams == e->teams && c.staged == e->staged && c.full == e->full,
-                  "row %d: shape %u, vector %u, chunks %u, cluster %u, teams %u, staged %u, full %d", _i, c.shape, c.vector,
+                  "row %d: shape %u, vector %u, chunks %u, cluster %u, teams %u, staged %u, full %d", row, c.shape, c.vector,
                   c.chunks, c.cluster, c.teams, c.staged, c.full);
     ok(table->create(heap, NULL, &generator));
-    ok(table->kernel(generator, p->kernels[l->kernel], &target, c, &(lf_codegen_options){0}, &object));
-    ck_assert_msg(strstr(object.text, e->has) != NULL, "row %d lacks %s:\n%s", _i, e->has, object.text);
-    ck_assert_msg(!strstr(object.text, e->lacks), "row %d has %s:\n%s", _i, e->lacks, object.text);
+    ok(table->kernel(generator, p->kernels[l->kernel], &target, c, &(lf_codegen_options){.fast = fast}, &object));
+    ck_assert_msg(strstr(object.text, e->has) != NULL, "row %d lacks %s:\n%s", row, e->has, object.text);
+    ck_assert_msg(!strstr(object.text, e->lacks), "row %d has %s:\n%s", row, e->lacks, object.text);
     ck_assert_uint_eq(object.cluster, e->cluster);
     ck_assert_uint_le(object.shared_bytes + object.staged_bytes, device.info.max_shared);
     ck_assert_int_eq(object.staged_bytes > 0, e->staged > 0);
@@ -108,6 +113,11 @@ START_TEST(classes_of_long_rows) {
     lf_program_destroy(p);
     lf_parse_release(heap, graphs, n);
 }
+
+START_TEST(classes_of_long_rows) { check_class(&rows[_i], _i, false); }
+END_TEST
+
+START_TEST(classes_in_fast_mode) { check_class(&fast_rows[_i], _i, true); }
 END_TEST
 
 // A group of multiprocessors need not hold clusters without rest: some are left out.
@@ -129,6 +139,7 @@ int main(void) {
     TCase *t = tcase_create("rows");
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, classes_of_long_rows, 0, N);
+    tcase_add_loop_test(t, classes_in_fast_mode, 0, N_FAST);
     tcase_add_test(t, resident_blocks);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);

@@ -395,6 +395,34 @@ void lf_emit_rows_of_level(lf_kernel *k, unsigned level, LLVMValueRef v_only_if)
     }
 }
 
+// Needed by some column or reduction.
+static void mark_for_columns(const lf_kernel *k, bool *needed) {
+    for (lf_stmt_id i = k->loop->n_stmts; i-- > 0;) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        if (!needed[i] && !s->column && s->kind != LF_STMT_REDUCE) continue;
+        for (unsigned n = 0; n < s->n_args; n++)
+            if (s->args[n] != LF_NO_STMT) needed[s->args[n]] = true;
+        if (s->guard != LF_NO_STMT) needed[s->guard] = true;
+    }
+}
+
+void lf_emit_rows_for_columns(lf_kernel *k, unsigned level) {
+    bool *needed = no_statements(k, 1);
+    mark_for_columns(k, needed);
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
+        const lf_stmt *s = &k->loop->stmts[i];
+        bool loads = s->kind == LF_STMT_LOAD && s->guard == LF_NO_STMT && !s->n_args;
+        if (!s->column && s->level == level && !has_effect(s) && s->kind != LF_STMT_REDUCE && (needed[i] || loads))
+            lf_emit_statement(k, i);
+    }
+}
+
+void lf_emit_row_loads(lf_kernel *k, unsigned level) {
+    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+        if (!k->loop->stmts[i].column && k->loop->stmts[i].level <= level && k->loop->stmts[i].kind == LF_STMT_LOAD)
+            lf_emit_statement(k, i);
+}
+
 unsigned lf_pass_reductions(const lf_kernel *k, unsigned pass, lf_stmt_id *out, unsigned most) {
     unsigned n = 0;
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)

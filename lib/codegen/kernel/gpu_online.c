@@ -8,43 +8,10 @@ enum { MOST = 0, SUM = 1 };
 
 static const lf_stmt *stmt(const lf_kernel *k, lf_stmt_id id) { return &k->loop->stmts[id]; }
 
-static bool is_op(const lf_stmt *s, lf_opcode code) {
-    return (s->kind == LF_STMT_ELEM || s->kind == LF_STMT_SIMPLE) && s->code == code;
-}
-
-// The reduction that is all the work of a pass.
-static lf_stmt_id only_reduction(const lf_kernel *k, unsigned pass, lf_opcode code) {
-    lf_stmt_id ids[2];
-    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
-        const lf_stmt *s = stmt(k, i);
-        if ((s->kind == LF_STMT_STORE || s->kind == LF_STMT_INDEX_ERROR) && s->column && s->level == pass) return LF_NO_STMT;
-    }
-    if (lf_pass_reductions(k, pass, ids, 2) != 1) return LF_NO_STMT;
-    return stmt(k, ids[0])->code == code && stmt(k, ids[0])->compute == LF_F32 ? ids[0] : LF_NO_STMT;
-}
-
-static bool is_used_once(const lf_kernel *k, lf_stmt_id id) {
-    unsigned n = 0;
-    for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-        for (unsigned a = 0; a < stmt(k, i)->n_args; a++) n += stmt(k, i)->args[a] == id;
-    return n == 1;
-}
-
-// sum of exp(x - max of x), what lies between being nobody else's.
 bool lf_gpu_find_online(gpu *g) {
     const lf_kernel *k = g->k;
-    if (!k->e->fast || k->cls.shape != LFUSER_ABI_RESIDENT || k->loop->passes < 2) return false;
-    lf_stmt_id most = only_reduction(k, 0, LF_OP_RMAX), sum = only_reduction(k, 1, LF_OP_SUM), more;
-    if (most == LF_NO_STMT || sum == LF_NO_STMT) return false;
-    for (unsigned pass = 2; pass < k->loop->passes; pass++)
-        if (lf_pass_reductions(k, pass, &more, 1)) return false;
-    lf_stmt_id exp = stmt(k, sum)->args[0];
-    if (!is_op(stmt(k, exp), LF_OP_EXP) || !is_used_once(k, exp)) return false;
-    lf_stmt_id sub = stmt(k, exp)->args[0];
-    if (!is_op(stmt(k, sub), LF_OP_SUB) || !is_used_once(k, sub)) return false;
-    g->online[MOST] = most;
-    g->online[SUM] = sum;
-    return stmt(k, sub)->args[0] == stmt(k, most)->args[0] && stmt(k, sub)->args[1] == most;
+    if (!k->e->fast || !lf_loop_find_online(k->loop, &g->online[MOST], &g->online[SUM])) return false;
+    return k->cls.shape == LFUSER_ABI_RESIDENT || (k->cls.shape == LFUSER_ABI_ROUNDS && lf_loop_reads_once(k->loop));
 }
 
 // What columns are below must be finite, or infinite ones would be below by NaN: a row of -infinities sums up to 0 below the lowest number.
@@ -81,19 +48,58 @@ static lf_partial adjust(gpu *g, unsigned i, LLVMValueRef v_slot, lf_partial p) 
     return i == MOST ? p : scaled(g->k, p, lf_gpu_load_slot(g, MOST, v_slot).value.re, g->v_most);
 }
 
+// Of the thread's columns at hand, and of what it found before (most NULL: nothing).
+static void join_own(gpu *g, lf_partial *found) {
+    lf_kernel *k = g->k;
+    lf_gpu_stage_others(g);
+    lf_partial most = own(g, MOST);
+    if (found[MOST].value.re) most = lf_combine(k, stmt(k, g->online[MOST]), found[MOST], most);
+    lf_set_reduced(k, g->online[MOST], 0, (lf_partial){{at_least_finite(k, most.value.re), NULL}, NULL});
+    lf_gpu_stage_forget(g);
+    lf_gpu_stage_others(g);
+    lf_partial sum = own(g, SUM);
+    if (found[MOST].value.re)
+        sum = lf_combine(k, stmt(k, g->online[SUM]), scaled(k, found[SUM], found[MOST].value.re, most.value.re), sum);
+    found[MOST] = most;
+    found[SUM] = sum;
+}
+
+// Class ROUNDS: columns are nowhere kept, so any number of chunks will do.
+static void join_rounds(gpu *g, lf_partial *found) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMTypeRef f32 = lf_register_type(k->e, LF_F32);
+    LLVMValueRef v_found[2];
+    for (unsigned i = 0; i < 2; i++) {
+        v_found[i] = lf_alloca(k, f32, i == MOST ? "most" : "sum");
+        LLVMBuildStore(b, lf_neutral(k, stmt(k, g->online[i])).value.re, v_found[i]);
+    }
+    lf_loop_blocks rounds;
+    LLVMValueRef v_chunk =
+        lf_for_begin(k, &rounds, g->v_team, lf_gpu_chunks_of(k, g->v_columns), lf_i64_const(k, g->chunks), "chunk");
+    for (unsigned i = 0; i < 2; i++) found[i] = (lf_partial){{LLVMBuildLoad2(b, f32, v_found[i], "found"), NULL}, NULL};
+    lf_gpu_place_spans(g, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), "first"));
+    g->placed = true;
+    join_own(g, found);
+    for (unsigned i = 0; i < 2; i++) LLVMBuildStore(b, found[i].value.re, v_found[i]);
+    lf_for_end(k, &rounds, LF_HINT_ROLLED);
+    for (unsigned i = 0; i < 2; i++) found[i].value.re = LLVMBuildLoad2(b, f32, v_found[i], "found");
+}
+
 void lf_gpu_online_pass(gpu *g, lf_partial *result) {
     lf_kernel *k = g->k;
     const lf_stmt *most = stmt(k, g->online[MOST]), *sum = stmt(k, g->online[SUM]);
-    lf_gpu_stage_others(g);
-    lf_partial mine = own(g, MOST);
-    lf_set_reduced(k, g->online[MOST], 0, (lf_partial){{at_least_finite(k, mine.value.re), NULL}, NULL});
-    lf_gpu_stage_forget(g);
-    lf_gpu_stage_others(g);
-    lf_partial left[2] = {lf_gpu_fold_warp(k, most, mine), own(g, SUM)};
-    left[SUM] = lf_gpu_fold_warp(k, sum, scaled(k, left[SUM], mine.value.re, left[MOST].value.re));
+    lf_partial mine[2] = {0};
+    if (g->resident)
+        join_own(g, mine);
+    else
+        join_rounds(g, mine);
+    lf_partial left[2] = {lf_gpu_fold_warp(k, most, mine[MOST]), mine[SUM]};
+    left[SUM] = lf_gpu_fold_warp(k, sum, scaled(k, mine[SUM], mine[MOST].value.re, left[MOST].value.re));
     g->ids = g->online;
     g->n = 2;
     lf_gpu_leave(g, lf_gpu_warp_slot(g, 0), left);
+    lf_emit_row_loads(k, 0);
     lf_gpu_meet(g);
     g->adjust = adjust;
     lf_gpu_fold_slots(g, NULL, result);

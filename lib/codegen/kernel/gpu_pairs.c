@@ -28,20 +28,13 @@ static LLVMValueRef better_pair(lf_kernel *k, const lf_stmt *reduce, LLVMValueRe
     return LLVMBuildCall2(k->e->builder, type, v_asm, (LLVMValueRef[]){v_a, v_b}, 2, "pair");
 }
 
-static LLVMValueRef half_word(lf_kernel *k, lf_stmt_id source, unsigned lane) {
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v = LLVMBuildBitCast(b, lf_reg(k, source, lane).re, LLVMInt16TypeInContext(k->e->context), "");
-    return LLVMBuildZExt(b, v, k->l_i32, "");
-}
-
 void lf_gpu_take_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs) {
     lf_kernel *k = g->k;
-    LLVMBuilderRef b = k->e->builder;
     lf_stmt_id source = k->loop->stmts[reduce->args[0]].args[0];
     lf_emit_statement(k, source);
     for (unsigned i = 0; i < k->lanes / 2; i++) {
-        LLVMValueRef v_high = LLVMBuildShl(b, half_word(k, source, 2 * i + 1), LLVMConstInt(k->l_i32, 16, false), "");
-        LLVMValueRef v = LLVMBuildOr(b, half_word(k, source, 2 * i), v_high, "word"); // as it was loaded
+        LLVMValueRef v =
+            lf_emit_pack_halves(k->e, lf_reg(k, source, 2 * i).re, lf_reg(k, source, 2 * i + 1).re); // as it was loaded
         v_pairs[i] = v_pairs[i] ? better_pair(k, reduce, v_pairs[i], v) : v;
     }
 }

@@ -39,6 +39,7 @@ static void resident_pass(gpu *g, lf_partial *result) {
     }
     g->base = 0;
     if (!g->n || is_warp(k)) return;
+    lf_emit_row_loads(k, g->pass);
     lf_gpu_meet(g);
     lf_gpu_fold_slots(g, NULL, result);
     g->buffer ^= 1; // so that one barrier a pass is enough: the other buffer is written before this one is again
@@ -62,6 +63,7 @@ void lf_gpu_rounds_pass(gpu *g, lf_partial *result) {
     }
     lf_kernel_use_copy(k, 0);
     if (!g->n) return;
+    lf_emit_row_loads(k, g->pass);
     lf_gpu_barrier(k);
     lf_gpu_fold_slots(g, LLVMBuildMul(b, v_chunks, v_warps, "slots"), result);
     g->buffer ^= 1;
@@ -122,12 +124,12 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         buffers = 2;
         warps = g.resident ? warps * g.chunks * g.cluster : LFUSER_ABI_ROUND_SLOTS;
     }
-    g.is_online = g.resident && lf_gpu_find_online(&g);
+    g.is_online = lf_gpu_find_online(&g);
     LLVMValueRef v_turn = NULL; // of the buffers: with one meeting a row, rows take them in turn
     if (g.is_online) {
         v_turn = lf_alloca(k, k->l_i64, "turn");
         LLVMBuildStore(b, lf_i64_const(k, 0), v_turn);
-        warps /= g.rounds;
+        warps = g.threads / LF_GPU_WARP * (g.chunks / g.rounds) * g.cluster; // they meet once, whatever each had
     }
     if (warp && lf_gpu_unrolls(&g)) {
         g.resident = true;
@@ -185,7 +187,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         lf_gpu_stage_wait(&g);
     }
     for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
-        lf_emit_rows_of_level(k, pass, v_leads);
+        lf_emit_rows_for_columns(k, pass);
         if (pass == k->loop->passes) break;
         lf_stmt_id ids[LF_GPU_REDUCTIONS];
         lf_partial result[LF_GPU_REDUCTIONS];
@@ -207,6 +209,7 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
         meetings += g.n > 0;
         if (pass == g.last_read) lf_gpu_stage_commit(&g);
     }
+    for (unsigned level = 0; level <= k->loop->passes; level++) lf_emit_rows_of_level(k, level, v_leads);
     // Slots have been read before the next row's are written: after an even number of meetings the last one has seen to that.
     if (buffers == 2 && !v_turn && (meetings % 2 || !meetings)) lf_gpu_meet(&g);
     lf_for_end(k, &rows, LF_HINT_NONE);

@@ -83,6 +83,10 @@ void lf_kernel_forget_columns(lf_kernel *k);          // after v_column changes,
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id);
 // Row statements of a level: values for all, effects only where v_only_if holds (NULL: always). Stand in the row's block.
 void lf_emit_rows_of_level(lf_kernel *k, unsigned level, LLVMValueRef v_only_if);
+// The same in three steps, where the columns of a pass should not wait for what only the row's own results need: before a pass what columns
+// need, and loads that wait for nothing; after its loads the other loads of that level and those before; in the end lf_emit_rows_of_level.
+void lf_emit_rows_for_columns(lf_kernel *k, unsigned level);
+void lf_emit_row_loads(lf_kernel *k, unsigned level);
 // The reductions of a pass, and then its column stores and index reports; returns how many were written to out.
 unsigned lf_pass_reductions(const lf_kernel *k, unsigned pass, lf_stmt_id *out, unsigned most);
 void lf_emit_column_effects(lf_kernel *k, unsigned pass);
