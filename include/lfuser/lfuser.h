@@ -457,7 +457,7 @@ LFUSER_API lfuser_status lfuser_stream_callback(lfuser_stream *stream, void (*fn
 
 // Device memory in stream order, and copies between it and host memory. bytes 0 gives NULL.
 LFUSER_API lfuser_status lfuser_memory_alloc(lfuser_stream *stream, size_t bytes, void **out_pointer) LFUSER_MUST_USE;
-LFUSER_API void lfuser_memory_free(lfuser_stream *stream, void *pointer);
+LFUSER_API void lfuser_memory_free(lfuser_stream *stream, void *pointer); // a pointer that is NULL is fine, with any stream
 LFUSER_API lfuser_status lfuser_memory_upload(lfuser_stream *stream, void *device_to, const void *host_from,
                                               size_t bytes) LFUSER_MUST_USE;
 // The data is there when the stream has passed (synchronize).

@@ -15,7 +15,8 @@ lfuser_status lfuser_context_create(const lfuser_context_options *options, lfuse
         if (!given.allocator.alloc || !given.allocator.resize || !given.allocator.release)
             return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT,
                                       "lfuser_context_create: an allocator needs alloc, resize and release"));
-        a = (lf_allocator){given.allocator.self, given.allocator.alloc, given.allocator.resize, given.allocator.release};
+        a = (lf_allocator){given.allocator.self, given.allocator.alloc, given.allocator.resize, given.allocator.release,
+                           false};
     }
     uint32_t debug;
     lf_status unknown = lf_debug_parse(&lf_system_allocator, getenv("LFUSER_DEBUG"), &debug);

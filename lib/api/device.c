@@ -183,7 +183,9 @@ lfuser_status lfuser_memory_alloc(lfuser_stream *s, size_t bytes, void **out_poi
     return lf_public(s->device->device->ops->memory_alloc(s->stream, bytes, out_pointer));
 }
 
-void lfuser_memory_free(lfuser_stream *s, void *pointer) { s->device->device->ops->memory_free(s->stream, pointer); }
+void lfuser_memory_free(lfuser_stream *s, void *pointer) {
+    if (pointer) s->device->device->ops->memory_free(s->stream, pointer);
+}
 
 lfuser_status lfuser_memory_upload(lfuser_stream *s, void *to, const void *from, size_t bytes) {
     return lf_public(s->device->device->ops->memory_copy(s->stream, to, from, bytes, LF_COPY_HOST_TO_DEVICE));

@@ -16,7 +16,7 @@ static void system_release(void *self, void *block) {
     free(block);
 }
 
-const lf_allocator lf_system_allocator = {NULL, system_alloc, system_resize, system_release};
+const lf_allocator lf_system_allocator = {NULL, system_alloc, system_resize, system_release, false};
 
 void *lf_alloc(const lf_allocator *a, size_t size) { return a->alloc(a->self, size ? size : 1); }
 

@@ -2,6 +2,7 @@
 // Does not belong here: arenas (arena.h), device memory (runtime/device.h).
 #ifndef LF_BASE_ALLOC_H
 #define LF_BASE_ALLOC_H
+#include <stdbool.h>
 #include <stddef.h>
 
 // All sizes are bytes. Every function may return NULL; freeing NULL is fine. Must be thread-safe.
@@ -10,6 +11,9 @@ typedef struct lf_allocator {
     void *(*alloc)(void *self, size_t size);
     void *(*resize)(void *self, void *block, size_t size); // block may be NULL; size is > 0
     void (*release)(void *self, void *block);
+    // Arenas, vectors and maps ask for each piece by itself instead of for room ahead: slow. For tests, which then see every request,
+    // and can fail it; and for tools that watch the bounds of blocks.
+    bool exact;
 } lf_allocator;
 
 // malloc, realloc and free. Immutable.

@@ -24,7 +24,7 @@ void lf_arena_finish(lf_arena *arena) {
 static bool grow(lf_arena *arena, size_t need) {
     size_t size = arena->blocks ? arena->blocks->size * 2 : 4096;
     if (size > (1u << 20)) size = 1u << 20;
-    if (size < need + HEADER) size = need + HEADER;
+    if (size < need + HEADER || arena->allocator->exact) size = need + HEADER;
     lf_arena_block *b = lf_alloc(arena->allocator, size);
     if (!b) return false;
     *b = (lf_arena_block){arena->blocks, size};

@@ -28,9 +28,10 @@ static void place(lf_map *map, uint64_t hash, void *item) {
 }
 
 bool lf_map_add(lf_map *map, uint64_t hash, void *item) {
-    if (map->count >= map->capacity / 4 * 3) {
+    bool full = map->count >= map->capacity / 4 * 3;
+    if (full || map->allocator->exact) {
         lf_map old = *map;
-        map->capacity = old.capacity ? 2 * old.capacity : 64;
+        map->capacity = !full ? old.capacity : old.capacity ? 2 * old.capacity : 64;
         map->entries = lf_alloc_zero(map->allocator, map->capacity * sizeof *map->entries);
         if (!map->entries) {
             *map = old;

@@ -256,6 +256,7 @@ static bool address(lf_lowering *l, const lf_buffer *buffer, lf_space *space, lf
     lf_form sum = {0};
     for (unsigned a = 0; a < space->rank; a++) {
         if (lf_form_add(g, &sum, &space->axis[a], strides[a])) continue;
+        if (g->arena.failed) return out_of_memory(l), false;
         if (!shorten(l, space)) return false;
         a = (unsigned)-1; // again, with one term an axis
         sum = (lf_form){0};

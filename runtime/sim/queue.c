@@ -2,16 +2,21 @@
 #include "runtime/sim/device.h"
 #include <stdio.h>
 
+// Of all launches for which there was no memory, or none to tell what was wrong with them. Nobody writes it.
+static const lf_sim_fault_text no_memory = {.no_memory = true};
+
 void lf_sim_unref_fault(const lf_allocator *a, lf_sim_fault_text *f) {
-    if (f && atomic_fetch_sub(&f->refs, 1) == 1) lf_free(a, f);
+    if (f && !f->no_memory && atomic_fetch_sub(&f->refs, 1) == 1) lf_free(a, f);
 }
 
 void lf_sim_put_fault(const lf_allocator *a, lf_sim_queue *q, const lf_sim_run *r) {
-    lf_sim_fault_text *f = lf_alloc_zero(a, sizeof *f);
-    if (!f) return; // no memory to tell of it: the outputs stay unwritten
-    atomic_init(&f->refs, 2);
-    snprintf(f->text, sizeof f->text, "%s", r->text);
-    f->no_memory = r->no_memory;
+    lf_sim_fault_text *f = r->no_memory ? NULL : lf_alloc_zero(a, sizeof *f);
+    if (f) {
+        atomic_init(&f->refs, 2);
+        snprintf(f->text, sizeof f->text, "%s", r->text);
+    } else {
+        f = (lf_sim_fault_text *)&no_memory;
+    }
     pthread_mutex_lock(&q->lock);
     bool event = !q->for_event, synchronize = !q->for_synchronize; // the first one is told
     if (event) q->for_event = f;

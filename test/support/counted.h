@@ -22,5 +22,5 @@ static void counted_release(void *self, void *block) {
     live -= block != NULL;
     free(block);
 }
-static const lf_allocator counted = {NULL, counted_alloc, counted_resize, counted_release};
+static const lf_allocator counted = {NULL, counted_alloc, counted_resize, counted_release, false};
 #endif

@@ -1,10 +1,13 @@
-// Want of memory: in each scenario the k-th allocation of an act fails, for k = 1, 2, … until the act succeeds without. Each time the
-// status is LFUSER_OUT_OF_MEMORY (or the act did without, and is right), the same act on the same handles is right directly afterwards,
-// and when all is destroyed nothing is left.
+// Want of memory: in each scenario every request of an act for memory fails, by itself and with all that follow it, once for each chain
+// of callers. Each time the status is LFUSER_OUT_OF_MEMORY (or the act did without, and is right), the same act on the same handles is
+// right directly afterwards, and when all is destroyed nothing is left.
 //
-// Call sites are told apart by their callers, and counted: what was seen to allocate, and what was seen to fail.
+// Memory is asked for piece by piece here (`exact` in base/alloc.h), so that a piece of a graph fails as any other. The last test wants
+// all chains that were seen to have failed.
+#include "api/api.h"
 #include "test/support/api/device_test.h"
-#include <execinfo.h>
+#include "test/support/failing.h"
+#include <limits.h>
 
 #define LF_TRY_TEST(call)                                                                                                   \
     do {                                                                                                                    \
@@ -12,63 +15,8 @@
         if (tried) return tried;                                                                                            \
     } while (0)
 
-// ---- an allocator that fails once --------------------------------------------------------------------------------------------
-
-enum { MOST_SITES = 1 << 14, DEPTH = 7 };
-typedef struct site {
-    uint64_t key;
-    bool failed;
-} site;
-static site sites[MOST_SITES];
-static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER;
-
-typedef struct failing {
-    _Atomic long live, calls, fail_at; // fail_at: 0: none
-} failing;
-
-// The innermost callers; only those within the library say where an allocation comes from.
-static void note_site(bool failed) {
-    void *frames[DEPTH];
-    int n = backtrace(frames, DEPTH);
-    uint64_t key = 14695981039346656037u;
-    for (int i = 2; i < n && i < DEPTH; i++) key = (key ^ (uint64_t)(uintptr_t)frames[i]) * 1099511628211u;
-    pthread_mutex_lock(&sites_lock);
-    for (size_t at = key % MOST_SITES;; at = (at + 1) % MOST_SITES) {
-        if (sites[at].key && sites[at].key != key) continue;
-        sites[at].key = key;
-        sites[at].failed |= failed;
-        break;
-    }
-    pthread_mutex_unlock(&sites_lock);
-}
-
-static bool may_have(failing *f) {
-    bool fails_now = ++f->calls == f->fail_at;
-    if (f->fail_at) note_site(fails_now);
-    return !fails_now;
-}
-static void *failing_alloc(void *self, size_t bytes) {
-    failing *f = self;
-    void *p = may_have(f) ? malloc(bytes) : NULL;
-    f->live += p != NULL;
-    return p;
-}
-static void *failing_resize(void *self, void *block, size_t bytes) {
-    failing *f = self;
-    void *p = may_have(f) ? realloc(block, bytes) : NULL;
-    f->live += p && !block;
-    return p;
-}
-static void failing_release(void *self, void *block) {
-    failing *f = self;
-    f->live -= block != NULL;
-    free(block);
-}
-
-// ---- what scenarios work with ------------------------------------------------------------------------------------------------
-
 typedef struct world {
-    failing heap;
+    failing *heap;
     lfuser_context *context;
     lfuser_device *device;
     lfuser_stream *stream;
@@ -80,6 +28,35 @@ typedef struct world {
     uint64_t result; // a digest of what the act gave
 } world;
 typedef lfuser_status act_fn(world *w);
+
+// ---- what scenarios work with: created and destroyed, also by those that want all of it anew ------------------------------------
+
+static lfuser_status open_world(world *w) {
+    lfuser_allocator allocator = {w->heap, failing_alloc, failing_resize, failing_release};
+    float host[32];
+    for (int i = 0; i < 32; i++) host[i] = (float)(i % 16);
+    LF_TRY_TEST(lfuser_context_create(
+        &(lfuser_context_options){.size = sizeof(lfuser_context_options), .allocator = allocator, .threads = 2},
+        &w->context));
+    w->context->allocator.exact = true;
+    LF_TRY_TEST(lfuser_device_open(w->context, test_device_name(), &w->device));
+    LF_TRY_TEST(lfuser_stream_create(w->device, &w->stream));
+    LF_TRY_TEST(lfuser_memory_alloc(w->stream, sizeof host / 2, &w->x));
+    LF_TRY_TEST(lfuser_memory_alloc(w->stream, sizeof host / 2, &w->y));
+    LF_TRY_TEST(lfuser_memory_upload(w->stream, w->x, host, sizeof host / 2));
+    LF_TRY_TEST(lfuser_memory_upload(w->stream, w->y, host + 16, sizeof host / 2));
+    return lfuser_stream_synchronize(w->stream);
+}
+
+static void close_world(world *w) {
+    lfuser_executable_destroy(w->executable);
+    lfuser_fusion_destroy(w->fusion);
+    lfuser_memory_free(w->stream, w->x);
+    lfuser_memory_free(w->stream, w->y);
+    lfuser_stream_destroy(w->stream);
+    lfuser_device_close(w->device);
+    lfuser_context_destroy(w->context);
+}
 
 static uint64_t digest(uint64_t seed, const void *data, size_t n) {
     const unsigned char *p = data;
@@ -213,21 +190,31 @@ static lfuser_status run(world *w, lfuser_executable *e, bool infer) {
 
 // The first of an executable that is compiled without failures: later ones allocate nothing.
 static lfuser_status act_run(world *w) {
-    long fail_at = w->heap.fail_at, calls = w->heap.calls;
-    w->heap.fail_at = 0;
+    long fail_at = w->heap->fail_at;
+    size_t wanted = w->heap->wanted;
+    bool recording = w->heap->recording;
+    w->heap->fail_at = w->heap->wanted = w->heap->recording = 0;
     lfuser_executable_destroy(w->executable);
     ok(lfuser_fusion_compile(w->fusion, w->device, NULL, &w->executable));
-    w->heap.calls = calls;
-    w->heap.fail_at = fail_at;
+    w->heap->calls = 0;
+    w->heap->fail_at = fail_at;
+    w->heap->wanted = wanted;
+    w->heap->recording = recording;
     return run(w, w->executable, false);
 }
 static lfuser_status act_infer(world *w) { return run(w, w->executable, true); }
-// With its first run, that is: kernels are compiled.
-static lfuser_status act_first_run(world *w) {
-    lfuser_executable *e;
-    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, NULL, &e));
-    lfuser_status s = run(w, e, false);
-    lfuser_executable_destroy(e);
+// A whole life, from the context on: what is compiled is in no cache.
+static lfuser_status live(world *w) {
+    LF_TRY_TEST(open_world(w));
+    LF_TRY_TEST(lfuser_fusion_parse(w->context, "t.lf", w->text, strlen(w->text), NULL, &w->fusion));
+    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, NULL, &w->executable));
+    return run(w, w->executable, false);
+}
+static lfuser_status act_life(world *w) {
+    world own = {.heap = w->heap, .text = w->text};
+    lfuser_status s = live(&own);
+    close_world(&own);
+    w->result = own.result;
     return s;
 }
 static lfuser_status act_prepare(world *w) {
@@ -273,7 +260,7 @@ static lfuser_status act_device(world *w) {
 
 static lfuser_status act_context(world *w) {
     lfuser_context *context;
-    lfuser_allocator allocator = {&w->heap, failing_alloc, failing_resize, failing_release};
+    lfuser_allocator allocator = {w->heap, failing_alloc, failing_resize, failing_release};
     LF_TRY_TEST(lfuser_context_create(
         &(lfuser_context_options){.size = sizeof(lfuser_context_options), .allocator = allocator}, &context));
     lfuser_status s = lfuser_context_warm(context);
@@ -339,9 +326,16 @@ static const scenario scenarios[] = {
     {"print device IR", PLACES, act_print, LFUSER_STAGE_DEVICE_IR, true},
     {"compile scalars", SCALARS, act_compile, 0, true},
     {"compile places", PLACES, act_compile, 0, true},
-    {"first run of seed", SEED, act_first_run, 0, true},
-    {"first run of pending", PENDING, act_first_run, 0, true},
-    {"first run of norms", NORMS, act_first_run, 0, true},
+    {"life of seed", SEED, act_life, 0, true},
+    {"life of rows", ROWS, act_life, 0, true},
+    {"life of whole", WHOLE, act_life, 0, true},
+    {"life of index", INDEX, act_life, 0, true},
+    {"life of pending", PENDING, act_life, 0, true},
+    {"life of places", PLACES, act_life, 0, true},
+    {"life of scalars", SCALARS, act_life, 0, true},
+    {"life of checked", CHECKED, act_life, 0, true},
+    {"life of random", RANDOM, act_life, 0, true},
+    {"life of norms", NORMS, act_life, 0, true},
     {"prepare", PLACES, act_prepare, 0, true},
     {"run seed", SEED, act_run, 0, true},
     {"run rows", ROWS, act_run, 0, true},
@@ -358,80 +352,94 @@ static const scenario scenarios[] = {
 };
 enum { N_SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-static void begin(world *w, const scenario *s) {
-    lfuser_allocator allocator = {&w->heap, failing_alloc, failing_resize, failing_release};
-    float host[32];
-    for (int i = 0; i < 32; i++) host[i] = (float)(i % 16);
-    w->text = s->text;
-    w->stage = s->stage;
-    ok(lfuser_context_create(
-        &(lfuser_context_options){.size = sizeof(lfuser_context_options), .allocator = allocator, .threads = 2},
-        &w->context));
-    ok(lfuser_device_open(w->context, test_device_name(), &w->device));
-    ok(lfuser_stream_create(w->device, &w->stream));
-    ok(lfuser_memory_alloc(w->stream, sizeof host / 2, &w->x));
-    ok(lfuser_memory_alloc(w->stream, sizeof host / 2, &w->y));
-    ok(lfuser_memory_upload(w->stream, w->x, host, sizeof host / 2));
-    ok(lfuser_memory_upload(w->stream, w->y, host + 16, sizeof host / 2));
-    ok(lfuser_stream_synchronize(w->stream));
-    if (s->text && s->act != act_parse && s->act != act_refuse)
-        ok(lfuser_fusion_parse(w->context, "t.lf", s->text, strlen(s->text), NULL, &w->fusion));
-    if (s->act == act_run || s->act == act_infer) ok(lfuser_fusion_compile(w->fusion, w->device, NULL, &w->executable));
+enum { ATTEMPTS = 200, ENOUGH = 4 }; // where an act takes long, chains that have failed ENOUGH times are left out
+typedef struct tally {
+    uint64_t right;
+    long failed, without;
+} tally;
+
+// Request k fails (0: none), and with `lasting` all after it.
+__attribute__((noinline)) static void act_once(world *w, const scenario *s, long k, bool lasting, tally *t) {
+    w->heap->outermost = __builtin_frame_address(0);
+    w->heap->calls = 0;
+    w->heap->lasting = lasting;
+    w->heap->fail_at = k;
+    lfuser_status status = s->act(w);
+    bool reached = k && w->heap->fail_at && w->heap->calls >= w->heap->fail_at;
+    w->heap->fail_at = w->heap->wanted = 0;
+    bool fine = status ? k && lfuser_status_code(status) == LFUSER_OUT_OF_MEMORY : w->result == t->right;
+    if (!fine && k) print_site("failing here is wrong", w->heap->last);
+    ck_assert_msg(!status || (k && lfuser_status_code(status) == LFUSER_OUT_OF_MEMORY),
+                  "%s: request %ld%s failing gives %s: %s", s->name, k, lasting ? " and later ones" : "",
+                  lfuser_code_name(lfuser_status_code(status)), lfuser_status_message(status));
+    ck_assert_msg(status || w->result == t->right, "%s: request %ld failing gives a wrong result", s->name, k);
+    if (reached) *(status ? &t->failed : &t->without) += 1;
+    lfuser_status_destroy(status);
 }
 
-static void end(world *w) {
-    lfuser_executable_destroy(w->executable);
-    lfuser_fusion_destroy(w->fusion);
-    lfuser_memory_free(w->stream, w->x);
-    lfuser_memory_free(w->stream, w->y);
-    lfuser_stream_destroy(w->stream);
-    lfuser_device_close(w->device);
-    lfuser_context_destroy(w->context);
-}
-
-START_TEST(each_allocation_fails_once) {
+START_TEST(each_request_fails) {
     const scenario *s = &scenarios[_i];
-    world w = {.x = NULL};
-    begin(&w, s);
-    long step = s->heavy ? (SLOW_BUILD || test_on_cuda() ? 23 : 1) : 1, k = 1, n_failed = 0, without = 0;
+    failing heap = {.outermost = NULL};
+    world w = {.heap = &heap, .text = s->text, .stage = s->stage};
+    ok(open_world(&w));
+    if (s->text && s->act != act_parse && s->act != act_refuse)
+        ok(lfuser_fusion_parse(w.context, "t.lf", s->text, strlen(s->text), NULL, &w.fusion));
+    if (s->act == act_run || s->act == act_infer) ok(lfuser_fusion_compile(w.fusion, w.device, NULL, &w.executable));
     ok(s->act(&w)); // what the first of all sets up is no part of this
-    uint64_t right = w.result;
-    for (;; k += step) {
-        w.heap.calls = 0;
-        w.heap.fail_at = k;
-        lfuser_status status = s->act(&w);
-        bool reached = w.heap.calls >= k;
-        w.heap.fail_at = 0;
-        ck_assert_msg(!status || lfuser_status_code(status) == LFUSER_OUT_OF_MEMORY,
-                      "%s: allocation %ld failing gives %s: %s", s->name, k, lfuser_code_name(lfuser_status_code(status)),
-                      lfuser_status_message(status));
-        ck_assert_msg(status || w.result == right, "%s: allocation %ld failing gives a wrong result", s->name, k);
-        if (reached) *(status ? &n_failed : &without) += 1;
-        lfuser_status_destroy(status);
-        if (!reached) break;
-        if (!s->heavy || k % 8 == 1) {
-            status = s->act(&w);
-            ck_assert_msg(!status, "%s: after allocation %ld failed, the same again: %s", s->name, k,
-                          lfuser_status_message(status));
-            ck_assert_msg(w.result == right, "%s: after allocation %ld failed, the same again is wrong", s->name, k);
-        }
+    tally t = {.right = w.result};
+    double since = now_s();
+    bool seldom = s->heavy || SLOW_BUILD;
+    for (long k = 0, n = 0; k <= n; k++) {
+        site *of = &sites[trace[k]];
+        if (k && seldom && (of->round == _i + 1 || of->failed >= ENOUGH)) continue;
+        if (k && test_on_cuda() && s->heavy && k % 23) continue; // a life takes long there
+        of->round = _i + 1;
+        heap.recording = !k;
+        for (int lasting = 0; lasting < 1 + (k > 0); lasting++) act_once(&w, s, k, lasting, &t);
+        if (!k) n = heap.calls;
+        ck_assert_int_lt(n, MOST_CALLS);
+        heap.recording = false;
+        if (!seldom || k % 8 == 1) act_once(&w, s, 0, false, &t);
     }
-    end(&w);
-    ck_assert_msg(w.heap.live == 0, "%s: %ld blocks are left", s->name, (long)w.heap.live);
-    size_t seen = 0, hit = 0;
-    for (size_t i = 0; i < MOST_SITES; i++) seen += sites[i].key != 0, hit += sites[i].failed;
-    printf("%-22s %5ld allocations failed, %4ld done without, %4zu of %4zu call sites hit\n", s->name, n_failed, without,
-           hit, seen);
+    // Threads of the library's own change the order of requests, or who asks: what was only seen is waited for.
+    size_t seen, hit;
+    count_sites(&seen, &hit);
+    for (int attempt = 0; attempt < ATTEMPTS && hit != seen && !test_on_cuda(); attempt++) {
+        for (size_t i = 0; i < MOST_SITES; i++) {
+            if (!sites[i].key || sites[i].failed) continue;
+            heap.wanted = i + 1;
+            act_once(&w, s, LONG_MAX, false, &t);
+        }
+        count_sites(&seen, &hit);
+    }
+    act_once(&w, s, 0, false, &t);
+    close_world(&w);
+    ck_assert_msg(heap.live == 0, "%s: %ld blocks are left", s->name, (long)heap.live);
+    printf("%-22s %5ld times out of memory, %4ld times done without, %4zu of %4zu chains of callers hit, %.1f s\n", s->name,
+           t.failed, t.without, hit, seen, now_s() - since);
+}
+END_TEST
+
+START_TEST(each_chain_has_failed) {
+    size_t seen, hit;
+    count_sites(&seen, &hit);
+    if (test_on_cuda()) return;
+    print_sites_left();
+    ck_assert_uint_eq(hit, seen);
 }
 END_TEST
 
 static Suite *make(void) {
     Suite *suite = suite_create("want of memory");
-    TCase *t = device_tcase(suite, "allocations", 300);
+    TCase *t = device_tcase(suite, "requests", 300);
     const char *one = getenv("LFUSER_SCENARIO"); // for a debugger: the number of one of them
     int from = one ? atoi(one) : 0;
-    tcase_add_loop_test(t, each_allocation_fails_once, from, one ? from + 1 : N_SCENARIOS);
+    tcase_add_loop_test(t, each_request_fails, from, one ? from + 1 : N_SCENARIOS);
+    tcase_add_test(t, each_chain_has_failed);
     return suite;
 }
 
-int main(int argc, char **argv) { return device_test_main(argc, argv, make); }
+int main(int argc, char **argv) {
+    setenv("CK_FORK", "no", 1); // one count of chains for all
+    return device_test_main(argc, argv, make);
+}

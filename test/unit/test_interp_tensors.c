@@ -463,7 +463,7 @@ START_TEST(want_of_memory) {
     bool done = false;
     for (size_t k = 0; !done; k++) {
         failing f = {k};
-        lf_allocator a = {&f, failing_alloc, failing_resize, failing_release};
+        lf_allocator a = {&f, failing_alloc, failing_resize, failing_release, true};
         lf_interp_result *r;
         s = lf_interp_run(graphs[0], in.at, in.n, &a, &r);
         done = s == NULL;

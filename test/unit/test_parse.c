@@ -33,7 +33,9 @@ static void count_release(void *self, void *block) {
     free(block);
 }
 
-static lf_allocator counting_allocator(counting *c) { return (lf_allocator){c, count_alloc, count_resize, count_release}; }
+static lf_allocator counting_allocator(counting *c) {
+    return (lf_allocator){c, count_alloc, count_resize, count_release, false};
+}
 
 // ---- helpers --------------------------------------------------------------------------------------------------------------
 

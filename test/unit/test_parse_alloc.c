@@ -1,60 +1,48 @@
-// Want of memory at every place where making a graph allocates. A graph's memory comes in blocks, so that few of its allocations reach
-// the allocator and could fail; which ones depends on what came before. Here the name of the fusion is drawn longer and longer, which
-// moves the end of a block through the whole program; each time each allocation fails, for every program of the corpus of texts.
+// Want of memory wherever making a graph asks for some: each request fails in turn, for every program of the corpus of texts.
 #include "parse/parse.h"
-#include "test/support/counted.h"
+#include "test/support/failing.h"
 #include <check.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TEXT = 1 << 16, MOST_PAD = 8192, MOST_FILES = 64, BLOCK_ALIGN = 16 };
+// A chain of callers that has failed OFTEN fails at every SELDOM-th request only.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { STEP = 41 };
+enum { SELDOM = 64 };
 #else
-enum { STEP = 2 }; // in units of BLOCK_ALIGN
+enum { SELDOM = 1 };
 #endif
-static char text[MOST_TEXT + MOST_PAD], original[MOST_TEXT];
-static long failures, programs;
+enum { MOST_TEXT = 1 << 16, MOST_FILES = 64, OFTEN = 4 };
+static char text[MOST_TEXT];
+static long failures;
 
-// The text with the first fusion's name drawn longer by `pad` letters. False: there is no fusion.
-static bool pad_name(size_t pad) {
-    const char *name = strstr(original, "fusion @");
-    if (!name) return false;
-    size_t before = (size_t)(name + strlen("fusion @") - original);
-    memcpy(text, original, before);
-    memset(text + before, 'n', pad);
-    strcpy(text + before + pad, original + before);
-    return true;
-}
-
-static lf_code parse_once(void) {
+__attribute__((noinline)) static lf_code parse_once(failing *f, const lf_allocator *a) {
+    f->outermost = __builtin_frame_address(0);
     lf_graph **graphs;
     size_t n;
-    lf_status s = lf_parse(&counted, "in.lf", text, strlen(text), false, &graphs, &n);
+    lf_status s = lf_parse(a, "in.lf", text, strlen(text), false, &graphs, &n);
     lf_code code = lf_status_code(s);
     lf_status_destroy(s);
-    if (!code) lf_parse_release(&counted, graphs, n);
+    if (!code) lf_parse_release(a, graphs, n);
     return code;
 }
 
 static void fail_each(const char *file) {
-    for (size_t pad = 0; pad < MOST_PAD && pad_name(pad); pad += (size_t)STEP * BLOCK_ALIGN) {
-        fail_at = calls = 0;
-        lf_code right = parse_once();
-        programs++;
-        long all = calls;
-        for (long k = 1; k <= all; k++) {
-            calls = 0;
-            fail_at = k;
-            lf_code code = parse_once();
-            ck_assert_msg(code == LF_OUT_OF_MEMORY || code == right, "%s, name longer by %zu, allocation %ld of %ld: %s",
-                          file, pad, k, all, lf_code_name(code));
-            ck_assert_msg(live == 0, "%s, name longer by %zu, allocation %ld of %ld: %ld blocks are left", file, pad, k, all,
-                          live);
-            failures += code == LF_OUT_OF_MEMORY;
-        }
+    failing f = {.recording = true};
+    const lf_allocator a = {&f, failing_alloc, failing_resize, failing_release, true};
+    lf_code right = LF_OK;
+    for (long k = 0, n = 0; k <= n; k++) { // 0: none fails
+        if (k && sites[trace[k]].round++ >= OFTEN && k % SELDOM) continue;
+        f.fail_at = k;
+        f.lasting = k & 1;
+        f.calls = 0;
+        lf_code code = parse_once(&f, &a);
+        if (!k) n = f.calls, right = code;
+        ck_assert_int_lt(n, MOST_CALLS);
+        f.recording = false;
+        ck_assert_msg(code == LF_OUT_OF_MEMORY || code == right, "%s, request %ld of %ld: %s", file, k, n,
+                      lf_code_name(code));
+        ck_assert_msg(f.live == 0, "%s, request %ld of %ld: %ld blocks are left", file, k, n, (long)f.live);
+        failures += code == LF_OUT_OF_MEMORY;
     }
 }
 
@@ -73,14 +61,17 @@ START_TEST(each_place_fails) {
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         FILE *f = fopen(path, "rb");
-        size_t bytes = fread(original, 1, sizeof original - 1, f);
+        size_t bytes = fread(text, 1, sizeof text - 1, f);
         fclose(f);
-        original[bytes] = 0;
-        if (strlen(original) == bytes) fail_each(names[i]); // without NUL bytes
+        text[bytes] = 0;
+        if (strlen(text) == bytes) fail_each(names[i]); // without NUL bytes
         free(names[i]);
     }
-    printf("%ld programs, %ld failures\n", programs, failures);
-    ck_assert_int_gt(failures, 1000);
+    size_t seen, hit;
+    count_sites(&seen, &hit);
+    printf("%ld failures, %zu of %zu call chains hit\n", failures, hit, seen);
+    print_sites_left();
+    ck_assert_uint_eq(hit, seen);
 }
 END_TEST
 
