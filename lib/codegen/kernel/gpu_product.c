@@ -8,7 +8,7 @@
 #include "codegen/kernel/gpu.h"
 
 enum { SIDE = 16, THREADS = SIDE * SIDE, MOST_SHARE = 4, PAD = 4, LEVELS = 24, MOST_STEP = 32, STEP_LEVELS = 6, CELLS = 16 };
-enum { MOST_LOADS = 32 };
+enum { LINES = 8, MOST_PASSES = 2, MOST_EIGHTS = 8 };
 
 typedef struct product {
     lf_kernel *k;
@@ -105,38 +105,66 @@ static lf_register choose(product *p, LLVMValueRef v_if, lf_register a, lf_regis
                          a.im ? LLVMBuildSelect(builder, v_if, a.im, b.im, "") : NULL};
 }
 
-static lf_register evaluate(product *p, unsigned side, LLVMValueRef v_own, LLVMValueRef v_k) {
+// LINES lines of an operand's block take one or two passes of all threads, each of which has one element in a pass. The next lines are a
+// constant away, in memory and in shared memory, so that a thread keeps few addresses.
+static unsigned passes(const product *p) { return LINES * p->tile / THREADS; }
+
+// The column of the sum, after the block's first, that a line is of: of a sum of lines the sum.
+static LLVMValueRef column_of_line(product *p, LLVMValueRef v_line) {
+    int64_t run = p->depth / p->spans;
+    return add(p, rest(p, v_line, run), mul(p, quotient(p, v_line, run), LF_SPAN));
+}
+static int64_t column_of_eight(const product *p, unsigned eight) {
+    unsigned run = p->depth / p->spans, line = eight * LINES;
+    return line % run + (int64_t)(line / run) * LF_SPAN;
+}
+
+static void place_row(product *p, unsigned side, LLVMValueRef v_own) {
     lf_kernel *k = p->k;
+    lf_kernel_use_copy(k, 0);
     for (unsigned r = 0; r + 2 < k->rows; r++) k->at->v_row[r] = p->v_index[r];
     k->at->v_row[k->rows - 2 + side] = v_own;
     k->at->v_row[k->rows - 1 - side] = constant(p, 0);
-    k->at->v_column[0] = v_k;
     lf_kernel_begin_row(k);
-    lf_emit_statement(k, p->operand[side]);
-    return lf_reg(k, p->operand[side], 0);
 }
 
-// Fills an operand's block of columns [v_column, …) of each span. All loads come before the first store.
-static void fill(product *p, unsigned side, LLVMValueRef v_chunk, LLVMValueRef v_column) {
+// The operand `after` columns behind v_near. Whole blocks have all their columns: their elements lie as far apart as the strides say.
+static lf_register evaluate(product *p, unsigned side, LLVMValueRef v_near, int64_t after, bool whole) {
+    lf_kernel *k = p->k;
+    LLVMValueRef v_k = add(p, v_near, constant(p, after)), v_there = whole ? NULL : less(p, v_k, p->v_columns);
+    k->copies[0].v_column[0] = v_near;
+    lf_kernel_use_copy(k, 1);
+    lf_kernel_forget_columns(k);
+    k->at->v_column[0] = whole ? v_k : LLVMBuildSelect(k->e->builder, v_there, v_k, constant(p, 0), "");
+    k->at->beside = whole ? after : 0;
+    lf_emit_statement(k, p->operand[side]);
+    lf_register x = lf_reg(k, p->operand[side], 0);
+    return whole ? x : choose(p, v_there, x, pad(p, side));
+}
+
+// Fills an operand's block of columns [v_first, …) of each span. All loads come before the first store.
+static void fill(product *p, unsigned side, LLVMValueRef v_first, bool whole) {
     lf_kernel *k = p->k;
     LLVMBuilderRef b = k->e->builder;
-    unsigned n = p->tile * p->depth / THREADS, run = p->depth / p->spans;
-    LLVMValueRef v_along = goes_along_sum(p, side), v_last = add(p, p->v_extent[side], constant(p, -1)), v_line[MOST_LOADS],
-                 v_place[MOST_LOADS];
-    lf_register x[MOST_LOADS];
-    for (unsigned i = 0; i < n; i++) {
-        LLVMValueRef v = add(p, p->v_thread, constant(p, (int64_t)i * THREADS));
-        LLVMValueRef v_far = quotient(p, v, 8 * (int64_t)p->tile);
-        v_line[i] = LLVMBuildSelect(b, v_along, add(p, rest(p, v, 8), mul(p, v_far, 8)), quotient(p, v, p->tile), "line");
-        v_place[i] = LLVMBuildSelect(b, v_along, rest(p, quotient(p, v, 8), p->tile), rest(p, v, p->tile), "place");
-        LLVMValueRef v_k = add(p, add(p, v_chunk, v_column), rest(p, v_line[i], run));
-        v_k = add(p, v_k, mul(p, quotient(p, v_line[i], run), LF_SPAN));
-        LLVMValueRef v_there = less(p, v_k, p->v_columns);
-        LLVMValueRef v_own = least(p, add(p, p->v_first[side], v_place[i]), v_last);
-        x[i] = evaluate(p, side, v_own, LLVMBuildSelect(b, v_there, v_k, constant(p, 0), ""));
-        x[i] = choose(p, v_there, x[i], pad(p, side));
+    unsigned eights = p->depth / LINES;
+    LLVMValueRef v_along = goes_along_sum(p, side), v_last = add(p, p->v_extent[side], constant(p, -1)), v_at[MOST_PASSES];
+    lf_register x[MOST_PASSES][MOST_EIGHTS];
+    for (unsigned pass = 0; pass < passes(p); pass++) {
+        LLVMValueRef v = add(p, p->v_thread, constant(p, (int64_t)pass * THREADS));
+        LLVMValueRef v_line = LLVMBuildSelect(b, v_along, rest(p, v, LINES), quotient(p, v, p->tile), "line"),
+                     v_place = LLVMBuildSelect(b, v_along, quotient(p, v, LINES), rest(p, v, p->tile), "place");
+        v_at[pass] = shared_at(p, side, v_line, v_place);
+        place_row(p, side, least(p, add(p, p->v_first[side], v_place), v_last));
+        LLVMValueRef v_near = add(p, v_first, column_of_line(p, v_line));
+        for (unsigned i = 0; i < eights; i++) x[pass][i] = evaluate(p, side, v_near, column_of_eight(p, i), whole);
     }
-    for (unsigned i = 0; i < n; i++) lf_emit_store(k->e, p->dtype, x[i], shared_at(p, side, v_line[i], v_place[i]));
+    lf_kernel_use_copy(k, 0);
+    for (unsigned i = 0; i < passes(p) * eights; i++) {
+        unsigned pass = i % passes(p), eight = i / passes(p);
+        LLVMValueRef v_far = constant(p, (int64_t)eight * LINES * pitch(p) * p->size);
+        lf_emit_store(k->e, p->dtype, x[pass][eight],
+                      LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_at[pass], &v_far, 1, ""));
+    }
 }
 
 // A thread's elements of a line.
@@ -259,11 +287,17 @@ static void add_step(product *p, LLVMValueRef v_line, LLVMValueRef v_k) {
 
 static void add_block(product *p, LLVMValueRef v_chunk, LLVMValueRef v_column) {
     lf_kernel *k = p->k;
+    LLVMValueRef v_from = add(p, v_chunk, v_column),
+                 v_last = add(p, v_from, constant(p, column_of_eight(p, p->depth / LINES - 1) + LINES - 1));
+    LLVMValueRef v_whole = less(p, v_last, p->v_columns);
     lf_gpu_barrier(k); // the last block has been read
-    fill(p, 0, v_chunk, v_column);
-    fill(p, 1, v_chunk, v_column);
+    for (unsigned whole = 0; whole < 2; whole++) {
+        lf_if_blocks is;
+        lf_if_begin(k, &is, whole ? v_whole : LLVMBuildNot(k->e->builder, v_whole, ""), whole ? "whole" : "end");
+        for (unsigned side = 0; side < 2; side++) fill(p, side, v_from, whole);
+        lf_if_end(k, &is);
+    }
     lf_gpu_barrier(k);
-    LLVMValueRef v_from = add(p, v_chunk, v_column);
     if (p->step == p->depth) {
         add_step(p, constant(p, 0), v_from);
         return;
