@@ -229,6 +229,11 @@ void lf_kernel_forget_columns(lf_kernel *k) {
         if (k->loop->stmts[i].column) k->at->ready[i] = false;
 }
 
+void lf_kernel_at_column(lf_kernel *k, LLVMValueRef v_number) {
+    lf_kernel_forget_columns(k);
+    lf_split_index(k, v_number, k->cols, lf_column_extent, k->at->v_column);
+}
+
 // ---- statements ----------------------------------------------------------------------------------------------------------------
 
 lf_register lf_reg(lf_kernel *k, lf_stmt_id id, unsigned lane) {
@@ -293,7 +298,6 @@ static void arguments(lf_kernel *k, const lf_stmt *s, unsigned lane, lf_register
 static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     lf_register args[8] = {{NULL, NULL}};
     arguments(k, s, lane, args);
-    LLVMBuilderRef b = k->e->builder;
     switch (s->kind) {
     case LF_STMT_INDEX: return index_of(k, s, lane);
     case LF_STMT_SCALAR: return scalar_argument(k, s);
@@ -302,8 +306,7 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     case LF_STMT_CAST: return lf_emit_cast(k->e, s->compute, s->dtype, args[0]);
     case LF_STMT_SIMPLE:
         if (s->code != LF_OP_SELECT) return lf_emit_simple(k->e, s->code, s->compute, args[0], args[1]);
-        return (lf_register){LLVMBuildSelect(b, args[0].re, args[1].re, args[2].re, ""),
-                             args[1].im ? LLVMBuildSelect(b, args[0].re, args[1].im, args[2].im, "") : NULL};
+        return lf_emit_select(k->e, args[0].re, args[1], args[2]);
     case LF_STMT_DELIVER: deliver(k, s); break;
     case LF_STMT_IOTA: return lf_emit_iota(k, s, args[0], args[1], args[2]);
     case LF_STMT_RANDOM: return lf_emit_random(k, s, args);

@@ -72,11 +72,6 @@ static void emit_pointwise(lf_kernel *k, LLVMValueRef v_begin, LLVMValueRef v_en
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------------
 
-static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
-}
-
 static LLVMValueRef least(lf_kernel *k, LLVMValueRef v_a, LLVMValueRef v_b) {
     return LLVMBuildSelect(k->e->builder, LLVMBuildICmp(k->e->builder, LLVMIntSLT, v_a, v_b, ""), v_a, v_b, "");
 }
@@ -89,7 +84,7 @@ static void emit_plain_pass(lf_kernel *k, unsigned pass) {
     lf_loop_blocks columns;
     begin_parallel(k);
     LLVMValueRef v = lf_for_begin(k, &columns, lf_i64_const(k, 0), lf_columns(k), lf_i64_const(k, 1), "column");
-    at_column(k, v);
+    lf_kernel_at_column(k, v);
     lf_emit_column_effects(k, pass);
     lf_for_end(k, &columns, LF_HINT_PARALLEL);
     k->parallel_group = NULL;
@@ -137,7 +132,7 @@ static void gather_span(lf_kernel *k, chunk_context *c, lf_partials *to, LLVMVal
     begin_parallel(k);
     LLVMValueRef v_m = lf_for_begin(k, &loop, lf_i64_const(k, 0), v_n, lf_i64_const(k, 1), "element");
     LLVMValueRef v_column = LLVMBuildAdd(k->e->builder, v_first, v_m, "");
-    at_column(k, v_column);
+    lf_kernel_at_column(k, v_column);
     for (unsigned i = 0; i < c->n; i++) {
         const lf_stmt *s = stmt(k, c, i);
         lf_emit_statement(k, s->args[0]);

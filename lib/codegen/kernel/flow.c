@@ -65,3 +65,27 @@ void lf_if_end(lf_kernel *k, lf_if_blocks *b) {
     LLVMBuildBr(k->e->builder, b->b_done);
     LLVMPositionBuilderAtEnd(k->e->builder, b->b_done);
 }
+
+LLVMValueRef lf_search(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, lf_stop stops, void *context) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "search"), b_body = lf_block(k, "probe"),
+                      b_done = lf_block(k, "found");
+    LLVMBuildBr(b, b_head);
+    LLVMPositionBuilderAtEnd(b, b_head);
+    LLVMValueRef v_low = LLVMBuildPhi(b, k->l_i64, "low"), v_high = LLVMBuildPhi(b, k->l_i64, "high");
+    LLVMAddIncoming(v_low, &v_from, &b_before, 1);
+    LLVMAddIncoming(v_high, &v_to, &b_before, 1);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, v_low, v_high, ""), b_body, b_done);
+    LLVMPositionBuilderAtEnd(b, b_body);
+    LLVMValueRef v_one = lf_i64_const(k, 1),
+                 v_middle = LLVMBuildLShr(b, LLVMBuildAdd(b, v_low, v_high, ""), v_one, "middle");
+    LLVMValueRef v_stops = stops(context, v_middle);
+    LLVMValueRef v_next_low = LLVMBuildSelect(b, v_stops, v_low, LLVMBuildAdd(b, v_middle, v_one, ""), ""),
+                 v_next_high = LLVMBuildSelect(b, v_stops, v_middle, v_high, "");
+    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(v_low, &v_next_low, &b_last, 1);
+    LLVMAddIncoming(v_high, &v_next_high, &b_last, 1);
+    LLVMBuildBr(b, b_head);
+    LLVMPositionBuilderAtEnd(b, b_done);
+    return v_low;
+}

@@ -41,6 +41,35 @@ void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access) {
     LLVMSetAtomicSyncScopeID(v_access, LLVMGetSyncScopeID(k->e->context, "device", 6));
 }
 
+// Blocks take work by a counter, so that what one waits for has been taken before, and never by a block that has not begun.
+LLVMValueRef lf_gpu_take_ticket(lf_kernel *k, LLVMValueRef v_thread, LLVMValueRef v_shared) {
+    LLVMBuilderRef b = k->e->builder;
+    lf_if_blocks first;
+    lf_if_begin(k, &first, LLVMBuildICmp(b, LLVMIntEQ, v_thread, lf_i64_const(k, 0), ""), "take");
+    LLVMValueRef v_counter = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "tickets");
+    LLVMValueRef v =
+        LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_counter, lf_i64_const(k, 1), LLVMAtomicOrderingMonotonic, false);
+    lf_gpu_across_device(k, v);
+    LLVMBuildStore(b, v, v_shared);
+    lf_if_end(k, &first);
+    lf_gpu_barrier(k);
+    return LLVMBuildLoad2(b, k->l_i64, v_shared, "ticket");
+}
+
+void lf_gpu_await(lf_kernel *k, LLVMValueRef v_word, LLVMValueRef v_least) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_there = lf_block(k, "there");
+    LLVMBuildBr(b, b_wait);
+    LLVMPositionBuilderAtEnd(b, b_wait);
+    LLVMValueRef v = LLVMBuildLoad2(b, k->l_i32, v_word, "told");
+    LLVMSetOrdering(v, LLVMAtomicOrderingAcquire);
+    LLVMSetAlignment(v, 4);
+    lf_gpu_across_device(k, v);
+    v = LLVMBuildZExt(b, v, k->l_i64, "");
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, v, v_least, ""), b_wait, b_there);
+    LLVMPositionBuilderAtEnd(b, b_there);
+}
+
 LLVMValueRef lf_gpu_bit(lf_kernel *k, LLVMValueRef v, unsigned bit) {
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_bit = LLVMBuildLShr(b, v, LLVMConstInt(LLVMTypeOf(v), bit, false), "");

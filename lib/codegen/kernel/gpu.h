@@ -54,8 +54,12 @@ LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name); // a special regist
 LLVMValueRef lf_gpu_barrier(lf_kernel *k);
 void lf_gpu_meet(const gpu *g); // all threads that share a row
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
-void lf_gpu_prefetch(lf_kernel *k, LLVMValueRef v_address);          // i64: the line is on its way to the L2
-void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access);      // the atomic access is ordered for all blocks
+void lf_gpu_prefetch(lf_kernel *k, LLVMValueRef v_address);     // i64: the line is on its way to the L2
+void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access); // the atomic access is ordered for all blocks
+// The number of the block's next piece of work, in all threads; counted in the first word of scratch memory. v_shared: 8 bytes.
+LLVMValueRef lf_gpu_take_ticket(lf_kernel *k, LLVMValueRef v_thread, LLVMValueRef v_shared);
+// Until the u32 at v_word, which another block writes with release order, is at least v_least. In one thread.
+void lf_gpu_await(lf_kernel *k, LLVMValueRef v_word, LLVMValueRef v_least);
 LLVMValueRef lf_gpu_bit(lf_kernel *k, LLVMValueRef v, unsigned bit); // of an integer, as i1
 // gpu_exchange.c: partial results from thread to thread
 lf_status lf_gpu_share(gpu *g, unsigned slots, unsigned buffers,

@@ -145,11 +145,6 @@ void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
 
 // ---- a loop over spans -----------------------------------------------------------------------------------------------------------------
 
-static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
-}
-
 // One span of 1024 columns: the contributions of the thread's lanes, neutral past the end; the class says that all lanes of a thread
 // are inside or none is. They go through memory (registers, once LLVM has promoted it) because of the condition.
 static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
@@ -163,7 +158,7 @@ static void emit_span(gpu *g, LLVMValueRef v_first, lf_partials *lanes) {
         }
     lf_if_blocks inside;
     lf_if_begin(k, &inside, LLVMBuildICmp(b, LLVMIntSLT, v_column, g->v_columns, ""), "inside");
-    at_column(k, v_column);
+    lf_kernel_at_column(k, v_column);
     for (unsigned i = 0; i < g->n; i++) {
         const lf_stmt *s = &k->loop->stmts[g->ids[i]];
         lf_emit_statement(k, s->args[0]);

@@ -99,12 +99,6 @@ static lf_register pad(product *p, unsigned side) { // -0 · 1: the sum's neutra
     return lf_emit_constant(p->k->e, p->dtype, &s);
 }
 
-static lf_register choose(product *p, LLVMValueRef v_if, lf_register a, lf_register b) {
-    LLVMBuilderRef builder = p->k->e->builder;
-    return (lf_register){LLVMBuildSelect(builder, v_if, a.re, b.re, ""),
-                         a.im ? LLVMBuildSelect(builder, v_if, a.im, b.im, "") : NULL};
-}
-
 // LINES lines of an operand's block take one or two passes of all threads, each of which has one element in a pass. The next lines are a
 // constant away, in memory and in shared memory, so that a thread keeps few addresses.
 static unsigned passes(const product *p) { return LINES * p->tile / THREADS; }
@@ -139,7 +133,7 @@ static lf_register evaluate(product *p, unsigned side, LLVMValueRef v_near, int6
     k->at->beside = whole ? after : 0;
     lf_emit_statement(k, p->operand[side]);
     lf_register x = lf_reg(k, p->operand[side], 0);
-    return whole ? x : choose(p, v_there, x, pad(p, side));
+    return whole ? x : lf_emit_select(k->e, v_there, x, pad(p, side));
 }
 
 // Fills an operand's block of columns [v_first, …) of each span. All loads come before the first store.

@@ -69,11 +69,6 @@ void lf_gpu_rounds_pass(gpu *g, lf_partial *result) {
     g->buffer ^= 1;
 }
 
-static void at_column(lf_kernel *k, LLVMValueRef v_linear) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_linear, k->cols, lf_column_extent, k->at->v_column);
-}
-
 static void emit_plain_pass(gpu *g) {
     lf_kernel *k = g->k;
     LLVMBuilderRef b = k->e->builder;
@@ -81,7 +76,7 @@ static void emit_plain_pass(gpu *g) {
     lf_loop_blocks columns;
     LLVMValueRef v = lf_for_begin(k, &columns, LLVMBuildMul(b, g->v_thread, v_lanes, ""), g->v_columns,
                                   lf_i64_const(k, (int64_t)g->threads * k->lanes), "column");
-    at_column(k, v);
+    lf_kernel_at_column(k, v);
     lf_emit_column_effects(k, g->pass);
     lf_for_end(k, &columns, LF_HINT_NONE);
 }

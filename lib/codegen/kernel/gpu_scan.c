@@ -177,34 +177,11 @@ void lf_scan_publish(lf_scan *c, bool prefix, LLVMValueRef v_cell, lf_running r)
 }
 
 lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
-    lf_kernel *k = c->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_flag = flag_at(c, prefix, v_cell);
-    LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_there = lf_block(k, "there");
-    LLVMBuildBr(b, b_wait);
-    LLVMPositionBuilderAtEnd(b, b_wait);
-    LLVMValueRef v = LLVMBuildLoad2(b, k->l_i32, v_flag, "told");
-    LLVMSetOrdering(v, LLVMAtomicOrderingAcquire);
-    LLVMSetAlignment(v, 4);
-    lf_gpu_across_device(c->k, v);
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v, LLVMConstInt(k->l_i32, 0, false), ""), b_wait, b_there);
-    LLVMPositionBuilderAtEnd(b, b_there);
+    lf_gpu_await(c->k, flag_at(c, prefix, v_cell), lf_i64_const(c->k, 1));
     return lf_scan_load(c, cell_at(c, prefix, v_cell));
 }
 
-LLVMValueRef lf_scan_take_tile(lf_scan *c) {
-    lf_kernel *k = c->k;
-    LLVMBuilderRef b = k->e->builder;
-    lf_if_blocks first;
-    lf_if_begin(k, &first, compare(k, LLVMIntEQ, c->v_thread, 0), "take");
-    LLVMValueRef v =
-        LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, scratch(c), lf_i64_const(k, 1), LLVMAtomicOrderingMonotonic, false);
-    lf_gpu_across_device(c->k, v);
-    LLVMBuildStore(b, v, c->v_shared);
-    lf_if_end(k, &first);
-    lf_gpu_barrier(k);
-    return LLVMBuildLoad2(b, k->l_i64, c->v_shared, "ticket");
-}
+LLVMValueRef lf_scan_take_tile(lf_scan *c) { return lf_gpu_take_ticket(c->k, c->v_thread, c->v_shared); }
 
 // ---- across a warp -------------------------------------------------------------------------------------------------------------------
 

@@ -15,14 +15,9 @@ static LLVMValueRef place_at(lf_kernel *k, LLVMValueRef v_shared, LLVMValueRef v
     return shared_at(k, v_shared, LLVMBuildAdd(b, v, lf_i64_const(k, PLACES), ""));
 }
 
-static void at_column(lf_kernel *k, LLVMValueRef v_column) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
-}
-
 static void copy_row(lf_kernel *k, LLVMValueRef v_thread) {
     lf_loop_blocks columns;
-    at_column(k, lf_for_begin(k, &columns, v_thread, lf_columns(k), lf_i64_const(k, THREADS), "copy"));
+    lf_kernel_at_column(k, lf_for_begin(k, &columns, v_thread, lf_columns(k), lf_i64_const(k, THREADS), "copy"));
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
         if (k->loop->stmts[i].kind == LF_STMT_STORE) lf_emit_statement(k, i);
     lf_for_end(k, &columns, LF_HINT_NONE);
@@ -60,7 +55,7 @@ static void update_some(lf_kernel *k, LLVMValueRef v_shared, LLVMValueRef v_thre
     const lf_loop *loop = k->loop;
     LLVMValueRef v_one = lf_i64_const(k, 1), v_zero = lf_i64_const(k, 0), v_number = LLVMBuildAdd(b, v_first, v_thread, "");
     LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_number, v_count, "there");
-    at_column(k, LLVMBuildSelect(b, v_there, v_number, v_first, ""));
+    lf_kernel_at_column(k, LLVMBuildSelect(b, v_there, v_number, v_first, ""));
     lf_emit_statement(k, loop->keys[LF_SCATTER_INDEX]);
     lf_emit_statement(k, loop->keys[LF_SCATTER_INSIDE]);
     lf_emit_statement(k, loop->keys[LF_SCATTER_SOURCE]);

@@ -100,15 +100,10 @@ static LLVMValueRef key_of(sorter *s, lf_register x) {
     return k->loop->descending ? LLVMBuildNot(b, v, "") : v;
 }
 
-static void at_column(lf_kernel *k, LLVMValueRef v_column) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
-}
-
 static record element(sorter *s, LLVMValueRef v_column) {
     lf_kernel *k = s->k;
     LLVMBuilderRef b = k->e->builder;
-    at_column(k, v_column);
+    lf_kernel_at_column(k, v_column);
     lf_emit_statement(k, k->loop->keys[LF_SORT_KEY]);
     LLVMValueRef v = key_of(s, lf_reg(k, k->loop->keys[LF_SORT_KEY], 0));
     if (s->words == 2) return (record){{v, v_column}};
@@ -170,19 +165,8 @@ static LLVMValueRef counter_at(sorter *s, LLVMValueRef v_pass, LLVMValueRef v_ru
 
 // In one thread.
 static void wait_for_run(sorter *s, LLVMValueRef v_pass, LLVMValueRef v_run, LLVMValueRef v_elements) {
-    lf_kernel *k = s->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_tiles = shr(s, add(s, v_elements, constant(s, TILE - 1)), constant(s, __builtin_ctz(TILE))),
-                 v_counter = counter_at(s, v_pass, v_run);
-    LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_there = lf_block(k, "there");
-    LLVMBuildBr(b, b_wait);
-    LLVMPositionBuilderAtEnd(b, b_wait);
-    LLVMValueRef v = LLVMBuildLoad2(b, k->l_i32, v_counter, "done");
-    LLVMSetOrdering(v, LLVMAtomicOrderingAcquire);
-    LLVMSetAlignment(v, 4);
-    lf_gpu_across_device(s->k, v);
-    LLVMBuildCondBr(b, less(s, LLVMBuildZExt(b, v, k->l_i64, ""), v_tiles), b_wait, b_there);
-    LLVMPositionBuilderAtEnd(b, b_there);
+    LLVMValueRef v_tiles = shr(s, add(s, v_elements, constant(s, TILE - 1)), constant(s, __builtin_ctz(TILE)));
+    lf_gpu_await(s->k, counter_at(s, v_pass, v_run), v_tiles);
 }
 
 static void count_tile(sorter *s) {
@@ -192,23 +176,8 @@ static void count_tile(sorter *s) {
     LLVMValueRef v =
         LLVMBuildAtomicRMW(k->e->builder, LLVMAtomicRMWBinOpAdd, counter_at(s, s->v_pass, shr(s, s->v_tile, s->v_pass)),
                            LLVMConstInt(k->l_i32, 1, false), LLVMAtomicOrderingRelease, false);
-    lf_gpu_across_device(s->k, v);
+    lf_gpu_across_device(k, v);
     lf_if_end(k, &first);
-}
-
-static LLVMValueRef take_ticket(sorter *s) {
-    lf_kernel *k = s->k;
-    LLVMBuilderRef b = k->e->builder;
-    lf_if_blocks first;
-    lf_if_begin(k, &first, equal(s, s->v_thread, 0), "take");
-    LLVMValueRef v_base = LLVMBuildIntToPtr(b, lf_word(k, k->loop->scratch_word), k->l_pointer, "tickets");
-    LLVMValueRef v =
-        LLVMBuildAtomicRMW(b, LLVMAtomicRMWBinOpAdd, v_base, constant(s, 1), LLVMAtomicOrderingMonotonic, false);
-    lf_gpu_across_device(s->k, v);
-    LLVMBuildStore(b, v, bytes_at(s, s->v_shared, constant(s, TICKET)));
-    lf_if_end(k, &first);
-    lf_gpu_barrier(k);
-    return LLVMBuildLoad2(b, k->l_i64, bytes_at(s, s->v_shared, constant(s, TICKET)), "ticket");
 }
 
 // ---- a tile by itself ------------------------------------------------------------------------------------------------------------------
@@ -248,47 +217,30 @@ static void sort_tile(sorter *s, LLVMValueRef v_first, LLVMValueRef v_count) {
 
 // ---- a tile of a merged run --------------------------------------------------------------------------------------------------------------
 
-// The least i in [from, to) for which `stops` holds, else to.
-typedef LLVMValueRef (*stop)(sorter *s, const void *context, LLVMValueRef v_i);
-static LLVMValueRef search(sorter *s, LLVMValueRef v_from, LLVMValueRef v_to, stop stops, const void *context) {
-    lf_kernel *k = s->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "search"), b_body = lf_block(k, "probe"),
-                      b_done = lf_block(k, "found");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_low = LLVMBuildPhi(b, k->l_i64, "low"), v_high = LLVMBuildPhi(b, k->l_i64, "high");
-    LLVMAddIncoming(v_low, &v_from, &b_before, 1);
-    LLVMAddIncoming(v_high, &v_to, &b_before, 1);
-    LLVMBuildCondBr(b, less(s, v_low, v_high), b_body, b_done);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    LLVMValueRef v_middle = shr(s, add(s, v_low, v_high), constant(s, 1)), v_stops = stops(s, context, v_middle);
-    LLVMValueRef v_next_low = pick(s, v_stops, v_low, add(s, v_middle, constant(s, 1))),
-                 v_next_high = pick(s, v_stops, v_middle, v_high);
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_low, &v_next_low, &b_last, 1);
-    LLVMAddIncoming(v_high, &v_next_high, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_done);
-    return v_low;
-}
-
 typedef struct runs {
+    sorter *s;
     LLVMValueRef v_buffer, v_left, v_right;     // the first elements of both
     LLVMValueRef v_left_length, v_right_length; // that count
     LLVMValueRef v_diagonal;
 } runs;
 
-static LLVMValueRef crosses(sorter *s, const void *context, LLVMValueRef v_i) {
+static LLVMValueRef crosses(void *context, LLVMValueRef v_i) {
     const runs *r = context;
+    sorter *s = r->s;
     LLVMValueRef v_other = sub(s, sub(s, r->v_diagonal, constant(s, 1)), v_i);
     record left = load_global(s, r->v_buffer, add(s, r->v_left, v_i)),
            right = load_global(s, r->v_buffer, add(s, r->v_right, v_other));
     return LLVMBuildNot(s->k->e->builder, precedes(s, left, right), "");
 }
 
-static LLVMValueRef not_before(sorter *s, const void *context, LLVMValueRef v_i) {
-    return LLVMBuildNot(s->k->e->builder, precedes(s, load_shared(s, v_i), *(const record *)context), "");
+typedef struct newcomer { // from the other run
+    sorter *s;
+    record own;
+} newcomer;
+
+static LLVMValueRef not_before(void *context, LLVMValueRef v_i) {
+    const newcomer *n = context;
+    return LLVMBuildNot(n->s->k->e->builder, precedes(n->s, load_shared(n->s, v_i), n->own), "");
 }
 
 // Elements [v_offset, …) of the merged run, into the second tile; returns how many there are. v_width: of the runs.
@@ -305,7 +257,8 @@ static LLVMValueRef merge_tile(sorter *s, LLVMValueRef v_start, LLVMValueRef v_o
     lf_if_end(k, &first);
     lf_gpu_barrier(k);
     LLVMValueRef v_most = and(s, add(s, s->v_count, constant(s, TILE - 1)), constant(s, -TILE)); // that were written
-    runs r = {.v_buffer = and(s, v_before, v_one),
+    runs r = {.s = s,
+              .v_buffer = and(s, v_before, v_one),
               .v_left = v_start,
               .v_right = add(s, v_start, v_width),
               .v_left_length = least(s, v_left, v_most),
@@ -315,8 +268,8 @@ static LLVMValueRef merge_tile(sorter *s, LLVMValueRef v_start, LLVMValueRef v_o
     lf_if_blocks two;
     lf_if_begin(k, &two, less(s, s->v_thread, constant(s, 2)), "split");
     r.v_diagonal = pick(s, equal(s, s->v_thread, 0), v_offset, v_end);
-    LLVMValueRef v_split = search(s, most(s, sub(s, r.v_diagonal, r.v_right_length), constant(s, 0)),
-                                  least(s, r.v_diagonal, r.v_left_length), crosses, &r);
+    LLVMValueRef v_split = lf_search(k, most(s, sub(s, r.v_diagonal, r.v_right_length), constant(s, 0)),
+                                     least(s, r.v_diagonal, r.v_left_length), crosses, &r);
     LLVMBuildStore(b, v_split, bytes_at(s, s->v_shared, add(s, mul(s, s->v_thread, constant(s, 8)), constant(s, SPLITS))));
     lf_if_end(k, &two);
     lf_gpu_barrier(k);
@@ -337,12 +290,12 @@ static LLVMValueRef merge_tile(sorter *s, LLVMValueRef v_start, LLVMValueRef v_o
         LLVMValueRef v = place(s, i), v_is_left = less(s, v, v_lefts);
         lf_if_blocks there;
         lf_if_begin(k, &there, less(s, v, v_all), "there");
-        record mine = load_shared(s, v);
+        newcomer mine = {s, load_shared(s, v)};
         LLVMValueRef v_low = pick(s, v_is_left, v_lefts, constant(s, 0)), v_high = pick(s, v_is_left, v_all, v_lefts);
-        LLVMValueRef v_found = search(s, v_low, v_high, not_before, &mine);
+        LLVMValueRef v_found = lf_search(k, v_low, v_high, not_before, &mine);
         // Those before it in its own run and in the other one.
         LLVMValueRef v_rank = sub(s, add(s, v, v_found), v_lefts);
-        store_shared(s, add(s, v_rank, constant(s, TILE)), mine);
+        store_shared(s, add(s, v_rank, constant(s, TILE)), mine.own);
         lf_if_end(k, &there);
     }
     lf_gpu_barrier(k);
@@ -441,7 +394,7 @@ lf_status lf_gpu_emit_sort(lf_kernel *k, lf_object *out) {
     LLVMBasicBlockRef b_next = lf_block(k, "next"), b_tile = lf_block(k, "tile"), b_done = lf_block(k, "done");
     LLVMBuildBr(b, b_next);
     LLVMPositionBuilderAtEnd(b, b_next);
-    LLVMValueRef v_number = take_ticket(&s);
+    LLVMValueRef v_number = lf_gpu_take_ticket(k, s.v_thread, bytes_at(&s, s.v_shared, constant(&s, TICKET)));
     LLVMBuildCondBr(b, less(&s, v_number, v_all), b_tile, b_done);
     LLVMPositionBuilderAtEnd(b, b_tile);
     s.v_pass = LLVMBuildUDiv(b, v_number, v_a_pass, "pass");

@@ -74,11 +74,12 @@ static inline unsigned lf_row_axis(const lf_kernel *k, unsigned walked) { return
 static inline unsigned lf_column_axis(const lf_kernel *k, unsigned walked) {
     return k->loop->rows + k->loop->cols - k->cols + walked;
 }
-void lf_kernel_use_copy(lf_kernel *k, unsigned copy); // the first one is used unless told otherwise
-lf_copy *lf_row_copy(lf_kernel *k);                   // the first copy of the row that is being emitted
-void lf_kernel_begin_row(lf_kernel *k);               // after v_row: forgets statements, computes row addresses
-void lf_kernel_keep_loads(lf_kernel *k);              // forgets columns but for what was loaded (memory.c)
-void lf_kernel_forget_columns(lf_kernel *k);          // after v_column changes, in this copy
+void lf_kernel_use_copy(lf_kernel *k, unsigned copy);          // the first one is used unless told otherwise
+lf_copy *lf_row_copy(lf_kernel *k);                            // the first copy of the row that is being emitted
+void lf_kernel_begin_row(lf_kernel *k);                        // after v_row: forgets statements, computes row addresses
+void lf_kernel_keep_loads(lf_kernel *k);                       // forgets columns but for what was loaded (memory.c)
+void lf_kernel_forget_columns(lf_kernel *k);                   // after v_column changes, in this copy
+void lf_kernel_at_column(lf_kernel *k, LLVMValueRef v_number); // both, for the column of that number (row-major)
 // Emits what these statements need and have not got yet, in order, and then themselves.
 void lf_emit_statement(lf_kernel *k, lf_stmt_id id);
 // Row statements of a level: values for all, effects only where v_only_if holds (NULL: always). Stand in the row's block.
@@ -133,6 +134,10 @@ typedef struct lf_if_blocks {
 } lf_if_blocks;
 void lf_if_begin(lf_kernel *k, lf_if_blocks *b, LLVMValueRef v_condition, const char *name);
 void lf_if_end(lf_kernel *k, lf_if_blocks *b);
+
+// The least i in [from, to) for which `stops` holds, else to; if it holds for one, it holds for all after it.
+typedef LLVMValueRef (*lf_stop)(void *context, LLVMValueRef v_i);
+LLVMValueRef lf_search(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, lf_stop stops, void *context);
 
 // reduce.c
 bool lf_has_position(const lf_stmt *reduce);

@@ -51,14 +51,8 @@ lf_partial lf_neutral(lf_kernel *k, const lf_stmt *reduce) {
     return (lf_partial){lf_emit_constant(k->e, reduce->compute, &s), lf_has_position(reduce) ? lf_i64_const(k, -1) : NULL};
 }
 
-static lf_register pick(lf_kernel *k, LLVMValueRef v_condition, lf_register a, lf_register b) {
-    LLVMBuilderRef builder = k->e->builder;
-    return (lf_register){LLVMBuildSelect(builder, v_condition, a.re, b.re, ""),
-                         a.im ? LLVMBuildSelect(builder, v_condition, a.im, b.im, "") : NULL};
-}
-
 lf_partial lf_partial_select(lf_kernel *k, const lf_stmt *reduce, LLVMValueRef v_condition, lf_partial a, lf_partial b) {
-    lf_partial p = {pick(k, v_condition, a.value, b.value), NULL};
+    lf_partial p = {lf_emit_select(k->e, v_condition, a.value, b.value), NULL};
     if (lf_has_position(reduce)) p.v_position = LLVMBuildSelect(k->e->builder, v_condition, a.v_position, b.v_position, "");
     return p;
 }
@@ -90,8 +84,8 @@ static lf_partial combine_present(lf_kernel *k, const lf_stmt *reduce, lf_partia
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_low = LLVMBuildICmp(b, LLVMIntSGE, low.v_position, v_zero, "");
     LLVMValueRef v_high = LLVMBuildICmp(b, LLVMIntSGE, high.v_position, v_zero, "");
     lf_register both = lf_emit_simple(k->e, LF_OP_MUL, reduce->compute, low.value, high.value);
-    lf_register single = pick(k, v_low, low.value, high.value);
-    return (lf_partial){pick(k, LLVMBuildAnd(b, v_low, v_high, ""), both, single),
+    lf_register single = lf_emit_select(k->e, v_low, low.value, high.value);
+    return (lf_partial){lf_emit_select(k->e, LLVMBuildAnd(b, v_low, v_high, ""), both, single),
                         LLVMBuildSelect(b, v_low, low.v_position, high.v_position, "")};
 }
 
@@ -117,7 +111,7 @@ lf_register lf_reduced(lf_kernel *k, const lf_stmt *reduce, lf_partial p) {
     if (reduce->code != LF_OP_SUM || (part != LF_F32 && part != LF_F64)) return p.value;
     lf_scalar zero = {0};
     LLVMValueRef v_empty = LLVMBuildICmp(k->e->builder, LLVMIntEQ, lf_columns(k), lf_i64_const(k, 0), "empty");
-    return pick(k, v_empty, lf_emit_constant(k->e, reduce->compute, &zero), p.value);
+    return lf_emit_select(k->e, v_empty, lf_emit_constant(k->e, reduce->compute, &zero), p.value);
 }
 
 lf_partial lf_contribution(lf_kernel *k, const lf_stmt *reduce, unsigned lane, LLVMValueRef v_position) {

@@ -2,22 +2,12 @@
 // row, updates in order). `begin_team` and friends tell how many threads share a row; on a CPU it is one.
 #include "codegen/kernel/kernel.h"
 
-static void at_column(lf_kernel *k, LLVMValueRef v_column) {
-    lf_kernel_forget_columns(k);
-    lf_split_index(k, v_column, k->cols, lf_column_extent, k->at->v_column);
-}
-
 static LLVMValueRef compare(lf_kernel *k, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildICmp(k->e->builder, p, a, b, "");
 }
 
 static LLVMValueRef least(lf_kernel *k, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildSelect(k->e->builder, compare(k, LLVMIntSLT, a, b), a, b, "");
-}
-
-static lf_register select_register(lf_kernel *k, LLVMValueRef v_if, lf_register a, lf_register b) {
-    LLVMBuilderRef b_ = k->e->builder;
-    return (lf_register){LLVMBuildSelect(b_, v_if, a.re, b.re, ""), a.im ? LLVMBuildSelect(b_, v_if, a.im, b.im, "") : NULL};
 }
 
 static void set_register(lf_kernel *k, lf_stmt_id id, lf_register r) {
@@ -49,12 +39,12 @@ static lf_register log_sum(lf_kernel *k, const lf_stmt *s, const carry *c, lf_re
     lf_register m = one(k, LF_OP_MAX, d, before, x);
     lf_register finite = one(k, LF_OP_ISFINITE, d, m, none);
     lf_register scaled = one(k, LF_OP_MUL, d, sum, one(k, LF_OP_EXP, d, one(k, LF_OP_SUB, d, before, m), none));
-    scaled = select_register(k, one(k, LF_OP_EQ, d, before, m).re, sum, scaled);
+    scaled = lf_emit_select(k->e, one(k, LF_OP_EQ, d, before, m).re, sum, scaled);
     lf_register next = one(k, LF_OP_ADD, d, scaled, one(k, LF_OP_EXP, d, one(k, LF_OP_SUB, d, x, m), none));
-    next = select_register(k, finite.re, next, sum);
+    next = lf_emit_select(k->e, finite.re, next, sum);
     lf_emit_store(k->e, d, m, c->v_value);
     LLVMBuildStore(b, next.re, c->v_extra);
-    return select_register(k, finite.re, one(k, LF_OP_ADD, d, m, one(k, LF_OP_LOG, d, next, none)), m);
+    return lf_emit_select(k->e, finite.re, one(k, LF_OP_ADD, d, m, one(k, LF_OP_LOG, d, next, none)), m);
 }
 
 // The last of equal elements counts; a NaN stays the extreme, and the last NaN counts.
@@ -69,7 +59,7 @@ static lf_register extreme(lf_kernel *k, const lf_stmt *s, const carry *c, lf_re
         v_take = LLVMBuildOr(b, v_nan, LLVMBuildAnd(b, v_take, LLVMBuildNot(b, v_old_nan, ""), ""), "");
     }
     v_take = LLVMBuildOr(b, v_take, v_first, "take");
-    lf_register best = select_register(k, v_take, x, old);
+    lf_register best = lf_emit_select(k->e, v_take, x, old);
     LLVMValueRef v_position = LLVMBuildSelect(b, v_take, v_column, LLVMBuildLoad2(b, k->l_i64, c->v_extra, ""), "position");
     lf_emit_store(k->e, d, best, c->v_value);
     LLVMBuildStore(b, v_position, c->v_extra);
@@ -87,7 +77,7 @@ static void emit_scan(lf_kernel *k, lf_stmt_id id, const carry *c, LLVMValueRef 
         result = extreme(k, s, c, x, v_column, v_first);
     } else {
         lf_opcode code = s->code == LF_OP_CUMSUM ? LF_OP_ADD : LF_OP_MUL;
-        result = select_register(k, v_first, x, one(k, code, s->dtype, lf_emit_load(k->e, s->dtype, c->v_value), x));
+        result = lf_emit_select(k->e, v_first, x, one(k, code, s->dtype, lf_emit_load(k->e, s->dtype, c->v_value), x));
         lf_emit_store(k->e, s->dtype, result, c->v_value);
     }
     set_register(k, id, result);
@@ -116,7 +106,7 @@ lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass) {
     }
     lf_loop_blocks columns;
     LLVMValueRef v = lf_for_begin(k, &columns, lf_i64_const(k, 0), lf_columns(k), lf_i64_const(k, 1), "column");
-    at_column(k, v);
+    lf_kernel_at_column(k, v);
     for (unsigned i = 0; i < n; i++) emit_scan(k, ids[i], &carries[i], v);
     lf_emit_column_effects(k, pass);
     lf_for_end(k, &columns, LF_HINT_NONE);
@@ -126,7 +116,7 @@ lf_status lf_emit_serial_pass(lf_kernel *k, unsigned pass) {
 // ---- sort --------------------------------------------------------------------------------------------------------------------------
 
 static lf_register key_at(lf_kernel *k, LLVMValueRef v_column) {
-    at_column(k, v_column);
+    lf_kernel_at_column(k, v_column);
     lf_emit_statement(k, k->loop->keys[LF_SORT_KEY]);
     return lf_reg(k, k->loop->keys[LF_SORT_KEY], 0);
 }
@@ -151,32 +141,21 @@ static LLVMValueRef position_at(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef
     return LLVMBuildLoad2(k->e->builder, k->l_i64, element(k, v_array, v_index), "position");
 }
 
-// How many elements of the sorted run [low, high) of `array` stand before key: strictly (a left run's view of the right one), or
-// not after it (the right run's view of the left one), so that equal elements keep their order.
-static LLVMValueRef count_before(lf_kernel *k, LLVMValueRef v_array, LLVMValueRef v_low, LLVMValueRef v_high,
-                                 lf_register key, LLVMValueRef v_strictly) {
-    LLVMBuilderRef b = k->e->builder;
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "search"), b_body = lf_block(k, "probe"),
-                      b_done = lf_block(k, "found");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_from = LLVMBuildPhi(b, k->l_i64, "from"), v_to = LLVMBuildPhi(b, k->l_i64, "to");
-    LLVMAddIncoming(v_from, &v_low, &b_before, 1);
-    LLVMAddIncoming(v_to, &v_high, &b_before, 1);
-    LLVMBuildCondBr(b, compare(k, LLVMIntSLT, v_from, v_to), b_body, b_done);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    LLVMValueRef v_middle = LLVMBuildLShr(b, LLVMBuildAdd(b, v_from, v_to, ""), lf_i64_const(k, 1), "middle");
-    lf_register probe = key_at(k, position_at(k, v_array, v_middle));
-    LLVMValueRef v_before = precedes(k, probe, key), v_not_after = LLVMBuildNot(b, precedes(k, key, probe), "");
-    LLVMValueRef v_left = LLVMBuildSelect(b, v_strictly, v_before, v_not_after, "");
-    LLVMValueRef v_next_from = LLVMBuildSelect(b, v_left, LLVMBuildAdd(b, v_middle, lf_i64_const(k, 1), ""), v_from, "");
-    LLVMValueRef v_next_to = LLVMBuildSelect(b, v_left, v_to, v_middle, "");
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_from, &v_next_from, &b_last, 1);
-    LLVMAddIncoming(v_to, &v_next_to, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_done);
-    return LLVMBuildSub(b, v_from, v_low, "before");
+// Where an element of one run belongs in the other: behind those that stand before it, strictly (a left run's view of the right one),
+// or not after it (the right run's view of the left one), so that equal elements keep their order.
+typedef struct newcomer {
+    lf_kernel *k;
+    LLVMValueRef v_array; // positions, of which a run is searched
+    lf_register key;
+    LLVMValueRef v_strictly;
+} newcomer;
+
+static LLVMValueRef stands_behind(void *context, LLVMValueRef v_i) {
+    const newcomer *n = context;
+    LLVMBuilderRef b = n->k->e->builder;
+    lf_register probe = key_at(n->k, position_at(n->k, n->v_array, v_i));
+    LLVMValueRef v_before = precedes(n->k, probe, n->key), v_after = precedes(n->k, n->key, probe);
+    return LLVMBuildSelect(b, n->v_strictly, LLVMBuildNot(b, v_before, ""), v_after, "behind");
 }
 
 // Element i of runs of length w goes to its place in the merged run of length 2w.
@@ -191,8 +170,8 @@ static void merge_one(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, LLVM
     LLVMValueRef v_low = LLVMBuildSelect(b, v_is_left, v_middle, v_base, ""),
                  v_high = LLVMBuildSelect(b, v_is_left, v_end, v_middle, "");
     LLVMValueRef v_position = position_at(k, v_from, v_i);
-    lf_register key = key_at(k, v_position);
-    LLVMValueRef v_before = count_before(k, v_from, v_low, v_high, key, v_is_left);
+    newcomer n = {k, v_from, key_at(k, v_position), v_is_left};
+    LLVMValueRef v_before = LLVMBuildSub(b, lf_search(k, v_low, v_high, stands_behind, &n), v_low, "before");
     LLVMValueRef v_own = LLVMBuildSub(b, v_i, LLVMBuildSelect(b, v_is_left, v_base, v_middle, ""), "");
     LLVMValueRef v_place = LLVMBuildAdd(b, v_base, LLVMBuildAdd(b, v_own, v_before, ""), "place");
     LLVMBuildStore(b, v_position, element(k, v_to, v_place));
@@ -200,7 +179,7 @@ static void merge_one(lf_kernel *k, LLVMValueRef v_from, LLVMValueRef v_to, LLVM
 
 void lf_emit_sorted(lf_kernel *k, LLVMValueRef v_position, LLVMValueRef v_rank) {
     lf_register key = key_at(k, v_position);
-    at_column(k, v_rank);
+    lf_kernel_at_column(k, v_rank);
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
         if (k->loop->stmts[i].kind == LF_STMT_SORTED)
             set_register(k, i, k->loop->stmts[i].number ? (lf_register){v_position, NULL} : key);
@@ -278,7 +257,7 @@ void lf_emit_scatter_row(lf_kernel *k) {
     LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
     lf_emit_rows_of_level(k, 0, NULL);
     lf_loop_blocks columns;
-    at_column(k, lf_for_begin(k, &columns, v_zero, lf_columns(k), v_one, "copy"));
+    lf_kernel_at_column(k, lf_for_begin(k, &columns, v_zero, lf_columns(k), v_one, "copy"));
     for (lf_stmt_id i = 0; i < loop->n_stmts; i++)
         if (loop->stmts[i].kind == LF_STMT_STORE) lf_emit_statement(k, i);
     lf_for_end(k, &columns, LF_HINT_NONE);
@@ -289,7 +268,7 @@ void lf_emit_scatter_row(lf_kernel *k) {
         v_count = LLVMBuildSelect(b, v_in, v_count, v_zero, "count");
     }
     LLVMValueRef v_k = lf_for_begin(k, &columns, v_zero, v_count, v_one, "update");
-    at_column(k, v_k);
+    lf_kernel_at_column(k, v_k);
     lf_emit_statement(k, loop->keys[LF_SCATTER_INDEX]);
     lf_emit_statement(k, loop->keys[LF_SCATTER_INSIDE]);
     lf_emit_statement(k, loop->keys[LF_SCATTER_ERROR]);

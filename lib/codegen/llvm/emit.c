@@ -70,6 +70,11 @@ void lf_emit_store(lf_emit *e, lf_dtype d, lf_register value, LLVMValueRef v_poi
     if (lf_is_complex(d)) LLVMSetAlignment(LLVMBuildStore(e->builder, value.im, imaginary_part(e, d, v_pointer)), align);
 }
 
+lf_register lf_emit_select(lf_emit *e, LLVMValueRef v_if, lf_register a, lf_register b) {
+    return (lf_register){LLVMBuildSelect(e->builder, v_if, a.re, b.re, ""),
+                         a.im ? LLVMBuildSelect(e->builder, v_if, a.im, b.im, "") : NULL};
+}
+
 lf_register lf_emit_refuse(lf_emit *e, const lf_elem *x) {
     if (!e->status)
         e->status = lf_error(e->allocator, LF_UNSUPPORTED, "%s of %s is not supported", lf_op_info_of(x->code)->name,

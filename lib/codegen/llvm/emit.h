@@ -32,6 +32,7 @@ lf_register lf_emit_constant(lf_emit *e, lf_dtype d, const lf_scalar *value);
 // Natural alignment of the component; bool: byte != 0, stored as 0 or 1.
 lf_register lf_emit_load(lf_emit *e, lf_dtype d, LLVMValueRef v_pointer);
 void lf_emit_store(lf_emit *e, lf_dtype d, lf_register value, LLVMValueRef v_pointer);
+lf_register lf_emit_select(lf_emit *e, LLVMValueRef v_if, lf_register a, lf_register b);
 
 // Result 0 of an ELEM op (or SATMUL) for these operands, one a semantic operand of the op, in the operands' dtypes; an
 // omitted operand is {NULL, NULL}. Operand dtypes are read off op->operands.
