@@ -4,9 +4,9 @@
 // go apart: twice that is allowed. An output that does not depend on such an op must have equal bits.
 //
 // How much an op may be off: a function 4 ulp, beside 2 of the interpreter's own; other arithmetic 1 ulp; a sum in any order n u Σ|x|, which
-// holds for every order; a product n u |Πx|. Where the order decides whether something overflows on the way, the element may be
-// anything: one run has NaN there (or a number
-// instead of NaN), and so disagrees with the others.
+// holds for every order; a product n u |Πx|. Where the order decides whether something overflows on the way, or in fast mode whether a
+// product is rounded before it is added, the element may be anything: one run has NaN there (or a number instead of NaN), and so
+// disagrees with the others.
 #include "test/fuzz/graph/graph.h"
 #include <math.h>
 
@@ -16,11 +16,14 @@ struct judge {
     const case_run *c;
     bool *tainted; // by output
     bool any;
+    // By value, through views and signs: a product of reals; what is added to something. Contraction rounds a product once, with the sum.
+    bool *product, *added;
     lf_interp_result *samples[MANY];
     unsigned n, failed;
 };
 
 typedef struct disturbance {
+    const judge *j;
     bool fast, poison;
     random_state r;
 } disturbance;
@@ -83,6 +86,28 @@ static void find_tainted(judge *j) {
     j->tainted = calloc(g->n_outputs + 1, 1);
     for (uint32_t i = 0; i < g->n_outputs; i++) j->any |= j->tainted[i] = tainted[g->outputs[i].value->id];
     free(tainted);
+}
+
+static bool is_sum(const lf_op *op) {
+    return op->code == LF_OP_ADD || op->code == LF_OP_SUB || op->code == LF_OP_SUM || op->code == LF_OP_CUMSUM;
+}
+
+static void find_products(judge *j) {
+    const lf_graph *g = j->c->graph;
+    j->product = calloc(g->n_values + 1, 1);
+    j->added = calloc(g->n_values + 1, 1);
+    for (const lf_op *op = g->first; op; op = op->next) {
+        bool same = op->code == LF_OP_NEG || lf_op_info_of(op->code)->kind == LF_KIND_VIEW;
+        if (!op->n_results || !lf_is_float(op->results[0].type.dtype)) continue;
+        j->product[op->results[0].id] =
+            op->code == LF_OP_MUL || (same && op->operands[0] && j->product[op->operands[0]->id]);
+    }
+    for (const lf_op *op = g->last; op; op = op->prev) {
+        bool same = op->code == LF_OP_NEG || lf_op_info_of(op->code)->kind == LF_KIND_VIEW;
+        for (unsigned i = 0; i < op->n_operands; i++)
+            if (op->operands[i] && (is_sum(op) || (same && !i && j->added[op->results[0].id])))
+                j->added[op->operands[i]->id] = true;
+    }
 }
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------------------
@@ -182,6 +207,14 @@ static bool is_infinite(const lf_array *a, int64_t offset) {
     return f.parts > 1 && (isinf(real_of(part_of(a->dtype), at)) || isinf(real_of(part_of(a->dtype), at + f.bytes)));
 }
 
+// Of an operand, for element `number` of the result.
+static double operand_at(const lf_array *a, const lf_array *out, int64_t number) {
+    int64_t offset = 0;
+    for (unsigned x = out->rank; x-- > 0 && a->rank == out->rank; number /= out->shape[x])
+        offset += number % out->shape[x] * a->strides[x];
+    return real_of(a->dtype, (const char *)a->data + offset * (int64_t)lf_dtype_bytes(a->dtype));
+}
+
 // ---- sums and products -----------------------------------------------------------------------------------------------------------
 
 // How far a sum of n terms of this total size may be off.
@@ -225,7 +258,10 @@ static void move_reduction(disturbance *m, const lf_op *op, const lf_array *x, l
     format f = format_of(out->dtype);
     double terms = n_out ? (double)(n / n_out) : 0;
     for (int64_t i = 0; i < n_out; i++)
-        if (sum)
+        if (sum && m->fast && f.parts == 1 && m->j->product[op->operands[0]->id] && isnan(operand_at(out, out, i)))
+            move_element(m, out, i, INFINITY,
+                         1); // of infinities that were products; or of another NaN, which we do not tell apart
+        else if (sum)
             move_sum(m, out, i, terms, total[i], f.unit, 1);
         else
             move_element(m, out, i, error_of_product(&f, terms, total[i][0], size_at(out, i), f.unit), 1);
@@ -303,11 +339,26 @@ static double ulps_of(const lf_op *op) {
     return 6;
 }
 
+// In fast mode, a product may be added without being rounded. One that overflows, but by less than twice, may come back into range; and
+// where two infinities would cancel to NaN, one that was a product is finite.
+static bool is_contracted(const judge *j, const lf_op *op, const lf_array *const *operands, const lf_array *out,
+                          int64_t number) {
+    if (op->code != LF_OP_MUL && op->code != LF_OP_ADD && op->code != LF_OP_SUB) return false;
+    double r = operand_at(out, out, number), a = operand_at(operands[0], out, number),
+           b = operand_at(operands[1], out, number);
+    if (op->code == LF_OP_MUL)
+        return isinf(r) && j->added[op->results[0].id] && isfinite(a) && isfinite(b) &&
+               fabsl((long double)a * b) < 2.01L * format_of(out->dtype).most;
+    return isnan(r) && isinf(a) && isinf(b) && (j->product[op->operands[0]->id] || j->product[op->operands[1]->id]);
+}
+
 // ac - bd is inf - inf where both products overflow; contracted, only one of them is rounded, and does.
-static bool leaves_range(const lf_op *op, const lf_array *out, int64_t number) {
+static bool leaves_range(const disturbance *m, const lf_op *op, const lf_array *const *operands, const lf_array *out,
+                         int64_t number) {
     format f = format_of(out->dtype);
     const char *at = (const char *)out->data + number * f.bytes * f.parts;
-    if (f.parts == 1 || freedom_of(op) != ARITHMETIC) return false;
+    if (freedom_of(op) != ARITHMETIC) return false;
+    if (f.parts == 1) return m->fast && is_contracted(m->j, op, operands, out, number);
     return !isfinite(real_of(part_of(out->dtype), at)) || !isfinite(real_of(part_of(out->dtype), at + f.bytes));
 }
 
@@ -333,14 +384,14 @@ static void after_op(void *self, const lf_op *op, const lf_array *const *operand
     if (op->code == LF_OP_NORMAL) by = 16 * f.unit * 6 * largest_of(operands[1]);
     if (op->code == LF_OP_LGAMMA || op->code == LF_OP_DIGAMMA) by = 2e-6;
     for (int64_t i = 0, n = numel_of(out); i < n; i++)
-        move_element(m, out, i, leaves_range(op, out, i) ? INFINITY : by, ulps);
+        move_element(m, out, i, leaves_range(m, op, operands, out, i) ? INFINITY : by, ulps);
 }
 
 // ---- judging -----------------------------------------------------------------------------------------------------------------------
 
 static void sample(judge *j, unsigned until) {
     for (; j->n + j->failed < until;) {
-        disturbance m = {j->c->v->fast, (j->n + j->failed) % FEW == 0, {j->c->p->seed + 1000003u * (j->n + j->failed)}};
+        disturbance m = {j, j->c->v->fast, (j->n + j->failed) % FEW == 0, {j->c->p->seed + 1000003u * (j->n + j->failed)}};
         lf_interp_watch watch = {after_op, &m};
         lf_status s = lf_interp_run_watched(j->c->graph, j->c->arrays, j->c->n_params, &watch, &lf_system_allocator,
                                             &j->samples[j->n]);
@@ -356,12 +407,15 @@ judge *judge_create(const case_run *c) {
     judge *j = calloc(1, sizeof *j);
     j->c = c;
     find_tainted(j);
+    find_products(j);
     return j;
 }
 
 void judge_destroy(judge *j) {
     for (unsigned i = 0; i < j->n; i++) lf_interp_result_destroy(j->samples[i]);
     free(j->tainted);
+    free(j->product);
+    free(j->added);
     free(j);
 }
 
