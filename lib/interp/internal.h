@@ -96,10 +96,10 @@ lf_status lf_run_elem(lf_run *run, const lf_op *op) LF_MUST_USE;
 void lf_convert(lf_dtype from, const void *src, lf_dtype to, void *dst, size_t n);
 void lf_widen_halves(lf_dtype d, const void *src, float *dst, size_t n);
 void lf_round_halves(lf_dtype d, const float *src, void *dst, size_t n);
-// Computed NaNs have the canonical bits, so that a bitcast may just move bits (language.md section 4).
+// Computed NaNs have the canonical bits, so that a bitcast may just move bits (language.md, 6).
 void lf_canonical_nans(lf_dtype d, void *span, size_t n);
 
-// ---- The canonical order of float sums and products (reduce.c; language.md section 4) -------------------------------
+// ---- The canonical order of float sums and products (reduce.c; language.md, 6) -------------------------------
 enum { LF_SUM_CHUNK = 8192, LF_SUM_LEVELS = 5 }; // 8192^5 > 2^63 elements
 typedef void (*lf_fold)(void *span, size_t n);
 // Elements are put at level[0] + count[0] * bytes, count[0] grows to LF_SUM_CHUNK at most; then, if more follow, carry.

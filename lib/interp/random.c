@@ -1,4 +1,4 @@
-// Random numbers: Philox-4x32-10 by element number, uniform and normal (language.md section 6).
+// Random numbers: Philox-4x32-10 by element number, uniform and normal (language.md, 7).
 #include "interp/internal.h"
 
 void lf_philox(uint64_t key, uint64_t counter, uint32_t out_words[4]) {

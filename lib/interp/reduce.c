@@ -1,5 +1,5 @@
-// Reductions: sum, prod, min, max, any, all, argmin, argmax. Float sums and products follow the canonical order of language.md
-// section 4, so their bits are defined; the order of the others cannot be told.
+// Reductions: sum, prod, min, max, any, all, argmin, argmax. Float sums and products follow the canonical order of language.md, 6,
+// so their bits are defined; the order of the others cannot be told.
 #include "interp/internal.h"
 #include "interp/loops.h"
 

@@ -154,7 +154,7 @@ lf_status lf_require_smaller(lf_rule *r, const lf_value *idx, size_t idx_arg, co
 // ---- promotion and broadcasting (promote.c) -----------------------------------------------------------------------------------
 
 enum { LF_MAX_ELEM = 4 };
-// The dtype of language.md section 4 for these operands (none is skipped). tensor: whether the result is one.
+// The dtype of language.md, 5, for these operands (none is skipped). tensor: whether the result is one.
 lf_status lf_promote(lf_rule *r, const lf_arg *args, size_t n, bool tensor, lf_dtype *out) LF_MUST_USE;
 // The same for an op that needs a float.
 lf_status lf_promote_float(lf_rule *r, const lf_arg *args, size_t n, bool tensor, lf_dtype *out) LF_MUST_USE;

@@ -29,7 +29,7 @@ bool lf_is_constant(const lf_value *v, int64_t n) {
 bool lf_is_true(const lf_value *v) { return lf_is_const(v) && v->type.dtype == LF_BOOL && v->def->constant.b; }
 static bool is_false(const lf_value *v) { return lf_is_const(v) && v->type.dtype == LF_BOOL && !v->def->constant.b; }
 
-// ---- i64 as section 5 of the language defines it ----------------------------------------------------------------------------
+// ---- i64 as the language defines it (language.md, 6) ----------------------------------------------------------------------------
 
 static int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static int64_t wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }

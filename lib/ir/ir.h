@@ -79,7 +79,7 @@ typedef struct lf_op lf_op;
 typedef struct lf_value lf_value;
 typedef struct lf_graph lf_graph;
 
-// Where a value lives; decided when it is made (language.md section 3).
+// Where a value lives; decided when it is made (language.md, 4).
 typedef enum lf_place_class { LF_ON_HOST, LF_ON_DEVICE, LF_PENDING } lf_place_class;
 
 typedef struct lf_type {

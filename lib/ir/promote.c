@@ -1,4 +1,4 @@
-// Promotion of dtypes and broadcasting of shapes (language.md section 4).
+// Promotion of dtypes and broadcasting of shapes (language.md, 5).
 #include "ir/builder.h"
 
 bool lf_any_tensor(const lf_arg *args, size_t n) {

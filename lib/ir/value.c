@@ -22,7 +22,7 @@ lf_op *lf_op_new(lf_graph *g, lf_opcode code, size_t n_operands, size_t n_result
     return op;
 }
 
-// Scalars that come from a pending one are pending; other scalars are on the host (language.md section 3).
+// Scalars that come from a pending one are pending; other scalars are on the host (language.md, 4).
 static lf_place_class place_of(const lf_op *op, const lf_value *v) {
     if (v->type.tensor) return v->type.host ? LF_ON_HOST : LF_ON_DEVICE;
     if (op->code == LF_OP_ITEM) return op->operands[0]->type.host ? LF_ON_HOST : LF_PENDING;

@@ -1,5 +1,5 @@
 // Conversions to and from f16 and bf16 in integer arithmetic: one rounding to nearest even, subnormals kept, every
-// NaN canonical. Neither x86 nor NVPTX does this alike for all pairs of types (design.md, section 4).
+// NaN canonical. Neither x86 nor NVPTX does this alike for all pairs of types.
 #include "internal.h"
 
 // The value sig·2^exp (sig > 0) as a 16-bit float with `mant` explicit mantissa bits and exponent bias `bias`.

@@ -31,7 +31,7 @@ static void functions(char *to, int n) {
     sprintf(to, "  return %%v%d\n}\n", n - 1);
 }
 
-// What peers_gpu.py and host_peers.py measure elsewhere.
+// What host_peers.py measures elsewhere.
 static void tanh10(char *to, int n) {
     to += sprintf(to, "fusion @tanh10(%%v0: f32[%%h, %%w], %%y: f32[%%h, %%w]) {\n");
     for (int i = 0; i < n; i++)

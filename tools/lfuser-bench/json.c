@@ -1,4 +1,4 @@
-// As much of JSON as --compare and --peers need: finding a number at a path. Files come from this tool and from peers_gpu.py.
+// As much of JSON as --compare and --peers need: finding a number at a path. Files come from this tool, and from scripts.
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
