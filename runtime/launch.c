@@ -58,6 +58,14 @@ static void choose_on_gpu(const lf_axes *x, lf_launch_plan *plan) {
     if (l->reduces) lf_add_second(plan);
 }
 
+// What is planned beside a class goes with its shape.
+static void take_general(const lfuser_abi_launch *l, lf_device_type type, lf_launch_plan *plan) {
+    lfuser_abi_class general = lf_launch_general_class(l, type);
+    if (l->folds && plan->cls.shape != general.shape) return; // there is no such launch
+    if (plan->cls.shape != general.shape) plan->combined = false, plan->cells = 0, plan->shared_out = false;
+    plan->cls = general;
+}
+
 bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, const lf_device *device, uint64_t *args,
                          lf_launch_plan *out) {
     memcpy(args, &slots[l->args_slot], l->n_args * sizeof *args);
@@ -74,6 +82,7 @@ bool lf_launch_plan_make(const lfuser_abi_launch *l, const uint64_t *slots, cons
     }
     x.contiguous = lf_axes_contiguous(&x, 0);
     (device->type == LF_DEVICE_CPU ? choose_on_cpu : choose_on_gpu)(&x, out);
+    if (l->debug & LF_DEBUG_GENERAL) take_general(l, device->type, out);
     // Folds are there in no other class; launches instead of this one do their work.
     return !l->folds || out->cls.shape == LFUSER_ABI_MIXED;
 }

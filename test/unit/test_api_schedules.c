@@ -347,6 +347,32 @@ START_TEST(vectors_above_each_other) {
 }
 END_TEST
 
+// ---- the class for any shape -----------------------------------------------------------------------------------------------------------
+
+// It serves where others are not compiled yet, or there are too many: the same workspaces and grids must do for it.
+START_TEST(general_classes) {
+    static const struct {
+        const char *text;
+        lfuser_dtype dtype;
+        int64_t rows, length;
+    } cases[] = {{mixed[5], LFUSER_F32, 4200, 1},
+                 {mixed[0], LFUSER_BF16, 2100, 9},
+                 {mixed[2], LFUSER_F32, 40, 1030},
+                 {norms[0], LFUSER_F32, 3, 9000},
+                 {norms[3], LFUSER_F16, 5, 1025},
+                 {"(%px: $D[%a, %b]) { %y = sum %px, axes=[1] return %y }", LFUSER_F32, 2, 20000},
+                 {"(%x: $D[%a, %b]) { %y = argmax %x, axis=0 return %y }", LFUSER_I32, 70, 33},
+                 {elements[0], LFUSER_BF16, 5, 257},
+                 {elements[7], LFUSER_F32, 33, 70},
+                 {stacks[0], LFUSER_BF16, 64, 256}};
+    test_program p;
+    if (SLOW_BUILD && cases[_i].rows > 1000) return;
+    ck_assert(program_open_as(&p, cases[_i].text, cases[_i].dtype, "general"));
+    check_length(&p, cases[_i].rows, cases[_i].length, (unsigned)_i);
+    program_close(&p);
+}
+END_TEST
+
 static Suite *make(void) {
     Suite *s = suite_create("api schedules");
     tcase_add_loop_test(device_tcase(s, "norms", 600), norms_of_every_length, 0, COUNT(norms));
@@ -355,6 +381,7 @@ static Suite *make(void) {
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
     tcase_add_loop_test(device_tcase(s, "mixed", 600), rows_and_columns, 0, COUNT(mixed));
+    tcase_add_loop_test(device_tcase(s, "general", 600), general_classes, 0, 10);
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);
     tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));
     tcase_add_loop_test(device_tcase(s, "stacks", 600), vectors_above_each_other, 0, COUNT(stacks));

@@ -25,7 +25,9 @@ static char *expand_text(const char *text, lfuser_dtype dtype) {
     return out;
 }
 
-bool program_open(test_program *p, const char *text, lfuser_dtype dtype) {
+bool program_open(test_program *p, const char *text, lfuser_dtype dtype) { return program_open_as(p, text, dtype, NULL); }
+
+bool program_open_as(test_program *p, const char *text, lfuser_dtype dtype, const char *debug) {
     *p = (test_program){.text = expand_text(text, dtype)};
     lf_graph **graphs;
     size_t n;
@@ -40,7 +42,7 @@ bool program_open(test_program *p, const char *text, lfuser_dtype dtype) {
     graphs[0] = NULL;
     lf_parse_release(&lf_system_allocator, graphs, n);
     lfuser_fusion *fusion = parse(p->text);
-    lfuser_compile_options options = {.size = sizeof options, .sync = LFUSER_ALLOW_SYNC};
+    lfuser_compile_options options = {.size = sizeof options, .sync = LFUSER_ALLOW_SYNC, .debug = debug};
     lfuser_status failed = lfuser_fusion_compile(fusion, env.device, &options, &p->executable);
     lfuser_fusion_destroy(fusion);
     ck_assert_msg(!failed, "%s\n%s", p->text, lfuser_status_message(failed));

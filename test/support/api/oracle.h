@@ -21,6 +21,7 @@ typedef struct test_program {
 // `text` may hold $D, which stands for the dtype's name; it is the whole fusion, or what follows "fusion @t". False when the
 // program is refused (with LFUSER_INVALID_PROGRAM, that is: this op does not take this dtype); any other failure fails the test.
 bool program_open(test_program *p, const char *text, lfuser_dtype dtype);
+bool program_open_as(test_program *p, const char *text, lfuser_dtype dtype, const char *debug); // with LFUSER_DEBUG's words
 void program_close(test_program *p);
 
 typedef struct case_options {
