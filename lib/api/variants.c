@@ -27,6 +27,11 @@ static unsigned count_variants(lf_kernel_slot *slot) {
     return n;
 }
 
+// The last place is for the class that is always right.
+static bool is_full(lf_kernel_slot *slot, uint64_t general) {
+    return count_variants(slot) >= (find_variant(slot, general) ? LF_MAX_CLASSES : LF_MAX_CLASSES - 1);
+}
+
 void lf_variant_free(lfuser_executable *e, lf_variant *v) {
     if (!v) return;
     lf_loaded_release(e->context, v->code);
@@ -60,15 +65,14 @@ static lf_status make_variant(lfuser_executable *e, const lfuser_abi_launch *l, 
 
 // Puts it in its place; another thread may have been faster, or taken the last place but the general class's: then *v is what is to
 // be used instead (NULL: nothing of that kind is there yet).
-static void add_variant(lfuser_executable *e, lf_kernel_slot *slot, uint32_t general, lf_variant **v) {
+static void add_variant(lfuser_executable *e, lf_kernel_slot *slot, uint64_t general, lf_variant **v) {
     pthread_mutex_lock(&e->lock);
     lf_variant *mine = *v;
-    unsigned at = count_variants(slot);
     *v = find_variant(slot, mine->key);
-    if (!*v && at >= LF_MAX_CLASSES - 1 && mine->key != general)
+    if (!*v && is_full(slot, general) && mine->key != general)
         *v = find_variant(slot, general);
     else if (!*v) {
-        atomic_store_explicit(&slot->variants[at], mine, memory_order_release);
+        atomic_store_explicit(&slot->variants[count_variants(slot)], mine, memory_order_release);
         *v = mine;
     }
     pthread_mutex_unlock(&e->lock);
@@ -83,8 +87,7 @@ static lf_status compile_variant(lfuser_executable *e, uint32_t launch, lfuser_a
     uint64_t general_key = lf_class_key(general);
     *out_variant = NULL;
     for (int round = 0; round < 2 && !*out_variant; round++) {
-        // The last place is for the class that is always right.
-        if (round || count_variants(slot) >= LF_MAX_CLASSES - 1) cls = general;
+        if (round || is_full(slot, general_key)) cls = general;
         if ((*out_variant = find_variant(slot, lf_class_key(cls)))) return NULL;
         LF_TRY(make_variant(e, l, cls, out_variant));
         add_variant(e, slot, general_key, out_variant);
@@ -115,9 +118,10 @@ static void fulfil(void *arg, bool cancelled) {
 
 // Once for each class; where no thread can be had, the general kernel is what there is.
 static void compile_later(lfuser_executable *e, uint32_t launch, lfuser_abi_class cls) {
-    lf_kernel_slot *slot = &e->kernels[e->program->abi.launches[launch].kernel];
+    const lfuser_abi_launch *l = &e->program->abi.launches[launch];
+    lf_kernel_slot *slot = &e->kernels[l->kernel];
     uint64_t key = lf_class_key(cls);
-    if (count_variants(slot) >= LF_MAX_CLASSES - 1) return;
+    if (is_full(slot, lf_class_key(lf_launch_general_class(l, e->device->device->type)))) return;
     pthread_mutex_lock(&e->lock);
     bool asked = slot->n_asked == LF_MAX_CLASSES;
     for (unsigned i = 0; i < slot->n_asked; i++) asked |= slot->asked[i] == key;
