@@ -42,6 +42,8 @@ typedef struct bench_device {
 struct bench_clock {
     // Milliseconds between just before and just after what fn gives to the stream, with cleared caches.
     double (*time)(bench_clock *c, void (*fn)(void *arg), void *arg);
+    // Milliseconds a run of `runs` one after the other, each with the caches as the one before left them.
+    double (*in_a_row)(bench_clock *c, void (*fn)(void *arg), void *arg, int runs);
     // The median of that for a copy of `bytes` bytes, which moves twice as many.
     double (*copy)(bench_clock *c, uint64_t bytes, int runs);
     void (*close)(bench_clock *c);
@@ -92,6 +94,7 @@ typedef struct bench_kernel {
 
 typedef struct bench_result {
     double ms, least_ms, copy_ms; // medians, and the fastest run
+    double in_a_row_ms;
     double first_ms;              // text to the end of the first run
     uint64_t bytes;               // each input read once, each output written once
     bench_verdict verdict;

@@ -127,6 +127,7 @@ void bench_case_run(bench_device *d, bench_case *c, int64_t scale, int runs) {
     for (int i = 0; i < runs; i++) times[i] = d->clock->time(d->clock, bench_call_run, &w);
     c->result.ms = bench_median(times, runs);
     c->result.least_ms = times[0];
+    c->result.in_a_row_ms = d->clock->in_a_row(d->clock, bench_call_run, &w, runs);
     judge(&w);
     list_kernels(&w);
     bench_call_unplace(&w);
