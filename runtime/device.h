@@ -51,7 +51,10 @@ typedef struct lf_launch {
     bool args_in_memory;          // the kernel takes a pointer to the block instead of the block (blocks over 4 KB)
     uint64_t items, grain;        // CPU: work items, and how many at least a thread should take at once
     uint32_t grid, block, shared; // GPU: blocks in x, threads a block, bytes of dynamic shared memory
-    void *zero;                   // replay: memory that is set to 0 before
+    // GPU: the caller has just given a kernel to the same stream, and this one waits for that one's end by itself before it touches
+    // memory: it may begin earlier. A hint: where a device cannot, the kernel begins when the other has ended.
+    bool follows;
+    void *zero; // replay: memory that is set to 0 before
     uint64_t zero_bytes;
 } lf_launch;
 

@@ -45,7 +45,7 @@ static lf_cache_key binary_key(lf_cache_key key, const lf_device *device) {
 
 typedef enum { STORED_NATIVE = 1, STORED_PTX = 2, STORED_CUBIN = 3 } stored_kind;
 typedef struct stored { // followed by the bytes
-    uint32_t kind, shared_bytes, block, rows_a_block, staged_bytes, cluster, reserved[2];
+    uint32_t kind, shared_bytes, block, rows_a_block, staged_bytes, cluster, waits, reserved;
     char entry[64];
 } stored;
 _Static_assert(sizeof(stored) % 16 == 0, "what follows is aligned");
@@ -59,7 +59,8 @@ static void store(lfuser_context *c, lf_cache_key key, stored_kind kind, const l
                    .block = o->block,
                    .rows_a_block = o->rows_a_block,
                    .staged_bytes = o->staged_bytes,
-                   .cluster = o->cluster};
+                   .cluster = o->cluster,
+                   .waits = o->waits};
     memcpy(head.entry, o->entry, sizeof head.entry);
     memcpy(b->bytes, &head, sizeof head);
     memcpy(b->bytes + sizeof head, bytes, size);
@@ -80,6 +81,7 @@ static bool read_stored(const lf_blob *b, stored_kind kind, lf_object *o, const 
     o->rows_a_block = head.rows_a_block;
     o->staged_bytes = head.staged_bytes;
     o->cluster = head.cluster;
+    o->waits = head.waits != 0;
     memcpy(o->entry, head.entry, sizeof head.entry);
     return head.kind == (uint32_t)kind;
 }

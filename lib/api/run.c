@@ -69,21 +69,29 @@ static lf_launch to_launch(const lf_run *r, uint32_t i, const lf_variant *varian
     return launch;
 }
 
-// What a planned launch launches, in order: one kernel or two.
-static uint32_t launches_of(const lf_run *r, uint32_t i, lf_launch out[2]) {
+// What a planned launch launches, in order: one kernel or two. *io_after_kernel: the last that the stream was given is a kernel of this
+// stage, and nothing else. Then one whose code waits by itself may begin early.
+static uint32_t launches_of(const lf_run *r, uint32_t i, bool *io_after_kernel, lf_launch out[2]) {
     const lf_planned *planned = &r->frame->planned[i];
+    const lf_variant *kernels[] = {planned->variant, planned->combine};
     uint32_t n = 0;
-    if (planned->variant) out[n++] = to_launch(r, i, planned->variant);
-    if (planned->combine) out[n++] = to_launch(r, i, planned->combine);
+    for (uint32_t k = 0; k < 2; k++) {
+        if (!kernels[k]) continue;
+        lf_launch *l = &out[n++];
+        *l = to_launch(r, i, kernels[k]);
+        l->follows = *io_after_kernel && kernels[k]->code->object.waits && !l->zero_bytes && !l->args_in_memory;
+        *io_after_kernel = !l->args_in_memory; // memory for those is given back behind the kernel
+    }
     return n;
 }
 
 // The whole stage at once, where the device can and the caller wants that.
 static lf_status replay_stage(lf_run *r, const lfuser_abi_stage *stage, bool *out_done) {
     uint32_t n = 0;
+    bool after_kernel = false;
     *out_done = false;
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches; i++)
-        n += launches_of(r, i, &r->frame->launches[n]);
+        n += launches_of(r, i, &after_kernel, &r->frame->launches[n]);
     if (n < r->e->replay_from) return NULL;
     lf_replays *replays = lf_executable_take_replays(r->e, r->stream);
     if (!replays) return NULL;
@@ -96,11 +104,11 @@ static lf_status replay_stage(lf_run *r, const lfuser_abi_stage *stage, bool *ou
 
 static lf_status launch_stage(lf_run *r, const lfuser_abi_stage *stage) {
     const lf_device_ops *ops = r->device->ops;
-    bool done = false;
+    bool done = false, after_kernel = false;
     if (r->e->replay_from && !r->capturing) LF_TRY(replay_stage(r, stage, &done));
     for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches && !done; i++) {
         lf_launch launches[2];
-        for (uint32_t k = 0, n = launches_of(r, i, launches); k < n; k++) {
+        for (uint32_t k = 0, n = launches_of(r, i, &after_kernel, launches); k < n; k++) {
             r->launched = true;
             if (launches[k].zero_bytes)
                 LF_TRY(ops->memory_fill(r->stream->stream, launches[k].zero, 0, launches[k].zero_bytes));

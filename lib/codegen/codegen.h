@@ -45,6 +45,7 @@ typedef struct lf_object {
     uint32_t cluster;      // CUDA: blocks of a cluster that the code was made for; 0: none
     uint32_t block;        // CUDA: threads a block that the code was made for
     uint32_t rows_a_block; // CUDA row kernels: rows a block does at a time; pointwise: elements a block does at a time
+    bool waits;            // CUDA: the code may be launched before the kernel before it has ended (lf_launch.follows)
     lf_native *native;     // what infer, bind and address point into; owned
 } lf_object;
 

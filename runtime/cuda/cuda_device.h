@@ -39,7 +39,8 @@ struct lf_cuda_device {
     lf_forkmark fork;
     CUdevice device;
     CUcontext context;
-    bool retained;        // the primary context, to be released
+    bool retained; // the primary context, to be released
+    bool overlaps; // a kernel may begin before the one before it in the stream has ended, if it says so (lf_launch.follows)
     CUmemoryPool pool;    // owned
     pthread_mutex_t lock; // all below
     lf_cuda_stream *streams;

@@ -124,6 +124,32 @@ typedef struct CUDA_MEMSET_NODE_PARAMS {
 } CUDA_MEMSET_NODE_PARAMS;
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS) == 40, "the driver's layout");
 
+// An attribute of a launch; of its value only a number is used.
+enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+typedef struct CUlaunchAttribute {
+    int id;
+    char pad[4];
+    union {
+        char pad[64];
+        int number;
+    } value;
+} CUlaunchAttribute;
+_Static_assert(sizeof(CUlaunchAttribute) == 72, "the driver's layout");
+
+typedef struct CUlaunchConfig {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned numAttrs;
+} CUlaunchConfig;
+_Static_assert(sizeof(CUlaunchConfig) == 56, "the driver's layout");
+
+enum { CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
+typedef struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+_Static_assert(sizeof(CUgraphEdgeData) == 8, "the driver's layout");
+
 typedef struct lf_cuda_driver {
 #define LF_CUDA_FN(name, symbol, need, params) CUresult(*name) params;
 #include "runtime/cuda/cuda_driver.def"

@@ -10,6 +10,7 @@
 typedef struct node {
     CUgraphNode kernel, clear; // clear: NULL where nothing is cleared before the kernel
     CUfunction function;
+    bool follows; // is joined to the node before it as a kernel that may begin before that one's end
     uint32_t grid, block, shared, n_args, room;
     void *zero;
     size_t zero_bytes;
@@ -57,7 +58,13 @@ static void remember(node *to, const lf_launch *l) {
 
 // ---- making
 
+static bool follows(const lf_cuda_device *d, const lf_launch *launches, uint32_t i) {
+    return i && launches[i].follows && !launches[i].zero_bytes && d->overlaps;
+}
+
 static lf_status add_nodes(lf_cuda_device *d, CUgraph graph, lf_replay *r, const lf_launch *launches) {
+    static const CUgraphEdgeData early = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                          .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     CUgraphNode before = NULL;
     for (uint32_t i = 0; i < r->n; i++) {
         const lf_launch *l = &launches[i];
@@ -75,8 +82,12 @@ static lf_status add_nodes(lf_cuda_device *d, CUgraph graph, lf_replay *r, const
         }
         void *extra[] = EXTRA(l, bytes);
         CUDA_KERNEL_NODE_PARAMS params = kernel_params(l, extra);
-        LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddKernelNode(&to->kernel, graph, &before, before != NULL, &params),
+        to->follows = follows(d, launches, i);
+        LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddKernelNode(&to->kernel, graph, &before, before && !to->follows, &params),
                              "cuGraphAddKernelNode"));
+        if (to->follows)
+            LF_TRY(lf_cuda_check(d, d->cu.cuGraphAddDependencies(graph, &before, &to->kernel, &early, 1),
+                                 "cuGraphAddDependencies"));
         before = to->kernel;
         remember(to, l);
     }
@@ -112,7 +123,9 @@ static lf_status make(lf_cuda_device *d, const lf_launch *launches, uint32_t n, 
 static bool fits(const lf_replay *r, const lf_launch *launches, uint32_t n) {
     if (r->n != n) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (launches[i].n_args > r->nodes[i].room || !launches[i].zero_bytes != !r->nodes[i].clear) return false;
+        if (launches[i].n_args > r->nodes[i].room || !launches[i].zero_bytes != !r->nodes[i].clear ||
+            follows(r->device, launches, i) != r->nodes[i].follows)
+            return false;
     return true;
 }
 

@@ -214,11 +214,19 @@ void lf_cuda_kernel_destroy(lf_kernel *kernel) {
 
 // ---- launching
 
+static CUresult launch_overlapping(lf_cuda_device *d, CUstream stream, const lf_launch *l, void **extra) {
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value = {.number = 1}};
+    CUlaunchConfig config = {l->grid, 1, 1, l->block, 1, 1, l->shared, stream, &early, 1};
+    return d->cu.cuLaunchKernelEx(&config, ((const lf_cuda_kernel *)l->kernel)->function, NULL, extra);
+}
+
 static lf_status launch_with(lf_cuda_device *d, CUstream stream, const lf_launch *l, const void *block, size_t bytes) {
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     CU_LAUNCH_PARAM_END};
+    void *parameters[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                          CU_LAUNCH_PARAM_END};
+    void **extra = bytes ? parameters : NULL;
+    if (l->follows && d->overlaps) return lf_cuda_check(d, launch_overlapping(d, stream, l, extra), "cuLaunchKernelEx");
     CUresult r = d->cu.cuLaunchKernel(((const lf_cuda_kernel *)l->kernel)->function, l->grid, 1, 1, l->block, 1, 1,
-                                      l->shared, stream, NULL, bytes ? extra : NULL);
+                                      l->shared, stream, NULL, extra);
     return lf_cuda_check(d, r, "cuLaunchKernel");
 }
 

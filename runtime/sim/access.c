@@ -200,6 +200,9 @@ static void check_global(lf_sim_thread *t, uintptr_t address, uint64_t bytes, ui
     const lf_sim_allocation *a = find(t->run, address, bytes);
     const char *verb = flags & LF_SIM_WRITE ? "write" : "read";
     uint64_t at = address - a->begin;
+    if (t->early)
+        lf_sim_fault(t, LF_SIM_EARLY_ACCESS, site, "%s of %llu bytes before the thread has waited for the kernel before",
+                     verb, (unsigned long long)bytes);
     if (!a->bytes || address < a->begin || at >= a->bytes || bytes > a->bytes - at)
         out_of_bounds(t, address, bytes, site, verb, a);
     if (a->freed)

@@ -136,6 +136,7 @@ static void begin_block(lf_sim_run *r, lf_sim_block *b, uint32_t ctaid, uint32_t
         t->state = LF_SIM_NEW;
         t->unfenced = false;
         t->arrived = false;
+        t->early = r->follows;
         t->fence_order = 0;
         t->group = 0;
         t->copies.count = 0;

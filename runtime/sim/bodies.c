@@ -79,6 +79,11 @@ BODY(barrier) {
 }
 BODY(fence_block) { UNUSED; }
 BODY(nothing) { UNUSED; }
+// Launches run one after the other: there is nothing to wait for, but it must be asked.
+BODY(wait_for_previous) {
+    UNUSED;
+    t->early = false;
+}
 BODY(fence_device) {
     UNUSED;
     lf_sim_fence(t, LF_SIM_RELEASE);

@@ -24,6 +24,9 @@ void lf_sim_thread_ends(lf_sim_thread *t) {
     if (t->arrived)
         lf_sim_fault(t, LF_SIM_DIVERGENT_BARRIER, t->site,
                      "the thread ends after it has arrived at the cluster's barrier, before it waits there");
+    if (t->early)
+        lf_sim_fault(t, LF_SIM_EARLY_ACCESS, t->site,
+                     "the thread ends, and with it perhaps the kernel, without having waited for the kernel before");
     t->block->ended++;
     r->ended++;
     settle(r);

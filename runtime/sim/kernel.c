@@ -11,7 +11,7 @@ typedef struct lf_sim_kernel {
 } lf_sim_kernel;
 
 // Words before the argument block of a launch, on their way through the inner device.
-enum { HEAD_DEVICE, HEAD_QUEUE, HEAD_PROGRAM, HEAD_GRID, HEAD_BLOCK, HEAD_SHARED, HEAD_WORDS };
+enum { HEAD_DEVICE, HEAD_QUEUE, HEAD_PROGRAM, HEAD_GRID, HEAD_BLOCK, HEAD_SHARED, HEAD_FOLLOWS, HEAD_WORDS };
 enum { GUARD = 256 }; // bytes at least between the shared memories of blocks of a cluster
 
 // Whoever waits for a mailbox that the launch was to write must not wait for ever.
@@ -97,6 +97,7 @@ static void launch_in_order(const uint64_t *args, uint64_t begin, uint64_t end) 
                     .grid = (uint32_t)args[HEAD_GRID],
                     .block = (uint32_t)args[HEAD_BLOCK],
                     .shared_bytes = p->shared_bytes + dynamic,
+                    .follows = args[HEAD_FOLLOWS] != 0,
                     .cluster = p->cluster ? p->cluster : 1};
     r.stride = r.cluster > 1 ? (r.shared_bytes + GUARD) / GUARD * GUARD + GUARD : LF_SIM_MAX_SHARED;
     pthread_mutex_lock(&d->running);
@@ -185,6 +186,7 @@ lf_status lf_sim_launch(lf_stream *stream, const lf_launch *l) {
     words[HEAD_GRID] = (uint64_t)l->n_args << 32 | l->grid;
     words[HEAD_BLOCK] = l->block;
     words[HEAD_SHARED] = l->shared;
+    words[HEAD_FOLLOWS] = l->follows;
     if (l->n_args) memcpy(words + HEAD_WORDS, l->args, l->n_args * sizeof *l->args);
     lf_status s = lf_sim_inner(d)->launch(
         lf_sim_stream_of(stream)->inner,

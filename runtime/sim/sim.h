@@ -114,6 +114,7 @@ struct lf_sim_thread {
     lf_sim_block *block;
     lf_sim_state state;
     bool arrived;    // at the cluster's barrier, where it has not waited yet
+    bool early;      // the kernel before may still be running, as far as this thread knows
     uint32_t phase;  // of the cluster's barrier, when it arrived
     uint32_t number; // in the block
     uint32_t site;   // where it waits
@@ -156,6 +157,7 @@ struct lf_sim_run {
     const uint64_t *args;  // as the kernel reads them
     const uint64_t *words; // the argument block
     uint32_t n_args, grid, block, shared_bytes;
+    bool follows;           // the launch may begin before the one before it has ended (lf_launch)
     uint32_t launch;        // number of the launch on the device
     uint32_t first_epoch;   // of this cluster
     uint32_t epoch;         // barriers passed on this device

@@ -24,9 +24,10 @@ typedef struct cuda_stub {
     const char *unhit[8];
     bool capture_broken;                                                            // a call came that breaks a capture
     long streams, events, modules, pools, device_blocks, host_blocks, primary_refs; // alive
-    int stack; // contexts pushed and not popped, on the thread that reset the stub
-    int mode;  // capture mode of that thread
-    long launches, syncs, unloads, exchanges;
+    int stack;     // contexts pushed and not popped, on the thread that reset the stub
+    int mode;      // capture mode of that thread
+    bool no_early; // as a driver that can launch no kernel before the one before it has ended
+    long launches, early_launches, early_edges, syncs, unloads, exchanges;
     long graphs, graph_execs;                         // alive
     long graphs_made, graph_launches, parameters_set; // ever
     long links;                                       // linker states alive

@@ -131,7 +131,7 @@ CUresult stub_cuInit(unsigned flags) {
 }
 CUresult stub_cuDriverGetVersion(int *out_version) {
     ENTER("cuDriverGetVersion");
-    *out_version = 12080;
+    *out_version = stub.no_early ? 12020 : 12080;
     return CUDA_SUCCESS;
 }
 CUresult stub_cuGetErrorName(CUresult result, const char **out_name) {
@@ -517,19 +517,16 @@ CUresult stub_cuFuncSetAttribute(CUfunction function, CUfunction_attribute which
     ENTER("cuFuncSetAttribute");
     return value <= 232448 - 1024 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult stub_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **params,
-                             void **extra) {
-    (void)function, (void)params;
-    ENTER("cuLaunchKernel");
+static CUresult launch(const CUlaunchConfig *c, void **extra) {
     NEED_CONTEXT;
-    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1) return CUDA_ERROR_INVALID_VALUE;
+    if (c->gridDimY != 1 || c->gridDimZ != 1 || c->blockDimY != 1 || c->blockDimZ != 1) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     stub.launches++;
-    stub.grid = grid_x;
-    stub.block = block_x;
-    stub.shared = shared;
-    stub.stream = stream;
+    stub.early_launches += c->numAttrs;
+    stub.grid = c->gridDimX;
+    stub.block = c->blockDimX;
+    stub.shared = c->sharedMemBytes;
+    stub.stream = c->hStream;
     const void *args = NULL;
     stub.args_bytes = 0;
     for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
@@ -541,12 +538,28 @@ CUresult stub_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     if (stub.on_launch) stub.on_launch(args, stub.args_bytes);
     return CUDA_SUCCESS;
 }
+CUresult stub_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **params,
+                             void **extra) {
+    (void)function, (void)params;
+    ENTER("cuLaunchKernel");
+    return launch(&(CUlaunchConfig){grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0}, extra);
+}
+// Of attributes only the one that is used: the kernel may begin early.
+CUresult stub_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra) {
+    (void)function, (void)params;
+    ENTER("cuLaunchKernelEx");
+    if (stub.no_early || c->numAttrs != 1 || c->attrs[0].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+        c->attrs[0].value.number != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(c, extra);
+}
 
 // ---- graphs: nodes in the order in which they were added; a launch runs them at once
 
 enum { MOST_NODES = 64 };
 struct CUgraphNode_st {
-    bool clears;
+    bool clears, loose; // loose: not joined to the node before it yet
     CUDA_KERNEL_NODE_PARAMS kernel;
     CUDA_MEMSET_NODE_PARAMS clear;
     size_t bytes;
@@ -580,8 +593,9 @@ CUresult stub_cuGraphDestroy(CUgraph graph) {
     return enter("cuGraphDestroy", __builtin_return_address(0));
 }
 static CUresult add_node(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after) {
-    if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
+    if (graph->n == MOST_NODES || n_after > (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
         return CUDA_ERROR_INVALID_VALUE;
+    graph->nodes[graph->n].loose = n_after < (graph->n > 0);
     *out_node = graph->handles[graph->n] = &graph->nodes[graph->n];
     graph->n++;
     return CUDA_SUCCESS;
@@ -592,6 +606,18 @@ CUresult stub_cuGraphAddKernelNode(CUgraphNode *out_node, CUgraph graph, const C
     CUresult r = add_node(out_node, graph, after, n_after);
     if (!r) copy_kernel(*out_node, params);
     return r;
+}
+// One at a time, from a kernel to the kernel after it, which may begin early.
+CUresult stub_cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                     const CUgraphEdgeData *data, size_t n) {
+    ENTER("cuGraphAddDependencies");
+    if (n != 1 || graph->n < 2 || *to != &graph->nodes[graph->n - 1] || *from != *to - 1 || (*to)->clears ||
+        (*from)->clears || !(*to)->loose || data->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+        data->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+        return CUDA_ERROR_INVALID_VALUE;
+    (*to)->loose = false;
+    add(&stub.early_edges, 1);
+    return CUDA_SUCCESS;
 }
 CUresult stub_cuGraphAddMemsetNode(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after,
                                    const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
@@ -604,6 +630,8 @@ CUresult stub_cuGraphAddMemsetNode(CUgraphNode *out_node, CUgraph graph, const C
 CUresult stub_cuGraphInstantiateWithFlags(CUgraphExec *out_exec, CUgraph graph, unsigned long long flags) {
     (void)flags;
     ENTER("cuGraphInstantiateWithFlags");
+    for (int i = 0; i < graph->n; i++)
+        if (graph->nodes[i].loose) return CUDA_ERROR_INVALID_VALUE;
     *out_exec = malloc(sizeof **out_exec);
     (*out_exec)->graph = *graph;
     add(&stub.graph_execs, 1);

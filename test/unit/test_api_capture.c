@@ -276,6 +276,49 @@ START_TEST(replays_give_the_device_what_launches_give) {
 }
 END_TEST
 
+// A few long rows and a sum of many rows take two kernels each. The second one may begin before the first has ended, the kernel after
+// it may not; so in a stream, in a capture and in a replay, and only where the driver can.
+START_TEST(second_kernels_begin_early) {
+    static const char text[] = "fusion @f(%x: f32[2, ?]) { %s = sum %x, axes=[1] %t = sum %s return %s, %t }";
+    stub->no_early = _i;
+    lfuser_device *device;
+    ok(lfuser_device_open(env.context, "cuda", &device));
+    lfuser_stream *stream;
+    ok(lfuser_stream_create(device, &stream));
+    for (uint32_t replay_from = 0; replay_from < 3; replay_from += 2) {
+        lfuser_compile_options options = {.size = sizeof options, .replay_from = replay_from};
+        lfuser_fusion *f = parse(text);
+        lfuser_executable *e;
+        ok(lfuser_fusion_compile(f, device, &options, &e));
+        lfuser_fusion_destroy(f);
+        ok(lfuser_executable_prepare(e));
+        test_tensor x, s, t;
+        tensor_f32(&x, 2, (int64_t[]){2, LONG}, 0, 1);
+        tensor_f32(&s, 1, (int64_t[]){2}, 0, 1);
+        tensor_f32(&t, 0, NULL, 0, 1);
+        lfuser_argument argument = tensor_argument(&x.view);
+        for (int round = 0; round < 4; round++) {
+            lfuser_output outputs[2] = {{.tensor = &s.view}, {.tensor = &t.view}};
+            stub->capturing = !replay_from && round % 2;
+            stub->launches = stub->early_launches = 0;
+            ok(lfuser_run(e, stream, &argument, 1, outputs, 2, NULL));
+            ck_assert_int_eq(stub->launches, replay_from ? 0 : 3);
+            ck_assert_int_eq(stub->early_launches, replay_from ? 0 : !_i);
+            ck_assert(!stub->capture_broken);
+            stub->capturing = false;
+        }
+        ck_assert_int_eq(stub->graphs_made, replay_from != 0);
+        ck_assert_int_eq(stub->early_edges, replay_from && !_i);
+        tensor_finish(&x);
+        tensor_finish(&s);
+        tensor_finish(&t);
+        lfuser_executable_destroy(e);
+    }
+    lfuser_stream_destroy(stream);
+    lfuser_device_close(device);
+}
+END_TEST
+
 // Whatever call of making and launching a graph fails: an error, and the next run is right.
 START_TEST(failing_graphs_are_errors) {
     int failed = 0;
@@ -574,6 +617,7 @@ static Suite *make(void) {
         tcase_add_test(t, a_prepared_run_can_be_captured);
         tcase_add_test(t, sync_points_cannot_be_captured);
         tcase_add_test(t, replays_give_the_device_what_launches_give);
+        tcase_add_loop_test(t, second_kernels_begin_early, 0, 2);
         tcase_add_test(t, failing_graphs_are_errors);
         tcase_add_test(t, memory_of_another_device_is_named);
     }

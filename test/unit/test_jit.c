@@ -285,6 +285,8 @@ static const char *const calls[] = {
     "ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %s3, i32 %i)",
     "void @llvm.nvvm.barrier.cluster.arrive.aligned()",
     "void @llvm.nvvm.barrier.cluster.wait.aligned()",
+    "void @llvm.nvvm.griddepcontrol.wait()",
+    "void @llvm.nvvm.griddepcontrol.launch.dependents()",
     "void @llvm.nvvm.bar.warp.sync(i32 -1)",
     "void @llvm.nvvm.membar.cta()",
     "void @llvm.nvvm.membar.gl()",

@@ -56,6 +56,7 @@ static const char declarations[] =
     "declare ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3), i32)\n"
     "declare void @llvm.nvvm.barrier.cluster.arrive.aligned()\n"
     "declare void @llvm.nvvm.barrier.cluster.wait.aligned()\n"
+    "declare void @llvm.nvvm.griddepcontrol.wait()\n"
     "declare void @llvm.nvvm.bar.warp.sync(i32)\n"
     "declare void @llvm.nvvm.membar.gl()\n"
     "declare void @llvm.nvvm.membar.sys()\n"
@@ -685,6 +686,46 @@ START_TEST(test_large_and_odd_blocks) {
 }
 END_TEST
 
+// A launch that may begin before the one before it has ended: memory is touched, and the kernel ends, only when each thread has waited. One
+// that may not need not ask.
+START_TEST(test_early_access) {
+#define AWAIT "  call void @llvm.nvvm.griddepcontrol.wait()\n"
+    static const wrong early[] = {
+        {"early-access", "read of 4 bytes before the thread has waited for the kernel before", 1,
+         "{|" AWAIT "}  %r = load i32, ptr addrspace(1) %inmine, align 4\n{" AWAIT "|}" TELL},
+        {"early-access", "write of 4 bytes before the thread has waited", 1,
+         "{|" AWAIT "}  store i32 %tid, ptr addrspace(1) %outmine, align 4\n{" AWAIT "|}"},
+        {"early-access", "block 0 of 2, thread 32 of 64", 2, // half of the threads wait
+         "  br i1 {%low|true}, label %await, label %go\nawait:\n" AWAIT "  br label %go\ngo:\n" WRITE_MINE},
+    };
+    for (size_t i = 0; i < sizeof early / sizeof *early; i++)
+        for (int right = 0; right < 2; right++)
+            for (int follows = 0; follows < 2; follows++) {
+                char body[2000];
+                choose(body, sizeof body, early[i].body, right);
+                loaded l = load(body, 0);
+                uint64_t args[ARGS] = {(uintptr_t)out, (uintptr_t)in, (uintptr_t)box, 0};
+                lf_launch launch = {.kernel = l.kernel,
+                                    .args = args,
+                                    .n_args = ARGS,
+                                    .grid = early[i].grid,
+                                    .block = 64,
+                                    .follows = follows};
+                ok(device->ops->launch(stream, &launch));
+                lf_status s = device->ops->stream_synchronize(stream);
+                if (!right && follows) {
+                    ck_assert_msg(s && strstr(lf_status_message(s), early[i].name) &&
+                                      strstr(lf_status_message(s), early[i].says),
+                                  "%zu: %s", i, lf_status_message(s));
+                    lf_status_destroy(s);
+                } else {
+                    ok(s);
+                }
+                unload(&l);
+            }
+}
+END_TEST
+
 START_TEST(test_refused_launches) {
     loaded l = load("", 0);
     static const lf_launch bad[] = {
@@ -726,6 +767,7 @@ static Suite *suite(void) {
     tcase_add_loop_test(t, test_collectives, 0, sizeof collectives / sizeof *collectives);
     tcase_add_test(t, test_functions);
     tcase_add_test(t, test_large_and_odd_blocks);
+    tcase_add_test(t, test_early_access);
     tcase_add_test(t, test_refused_launches);
     suite_add_tcase(all, t);
     return all;

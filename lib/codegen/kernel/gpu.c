@@ -5,6 +5,9 @@
 
 enum { POINTWISE_BLOCK = 256, PTX_KERNEL = 71 };
 
+// The argument block by value, or its address in memory when it exceeds the parameter space.
+static bool has_args_in_memory(const lf_kernel *k) { return k->loop->n_words * 8u > 4000; }
+
 LLVMValueRef lf_gpu_intrinsic(lf_kernel *k, const char *name, LLVMValueRef *args, unsigned n) {
     unsigned id = LLVMLookupIntrinsicID(name, __builtin_strlen(name));
     LLVMValueRef f = LLVMGetIntrinsicDeclaration(k->e->module, id, NULL, 0);
@@ -80,6 +83,23 @@ LLVMValueRef lf_gpu_total_rows(lf_kernel *k) {
     LLVMValueRef v = lf_i64_const(k, 1);
     for (unsigned r = 0; r < k->rows; r++) v = LLVMBuildMul(k->e->builder, v, lf_row_extent(k, r), "rows");
     return v;
+}
+
+// ---- two kernels, one after the other ------------------------------------------------------------------------------------------------
+
+enum { DEPENDENT_LAUNCH = 90 };
+
+void lf_gpu_let_next_begin(lf_kernel *k) {
+    if (k->l->target.sm >= DEPENDENT_LAUNCH) lf_gpu_intrinsic(k, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0);
+}
+
+// All threads wait, so that the end of this kernel is the end of the one before it, too: whatever is launched afterwards need not know.
+// Arguments by value are there before; a block of them in memory would be read before this.
+void lf_gpu_wait_for_previous(lf_kernel *k, lf_object *out) {
+    if (k->l->target.sm < DEPENDENT_LAUNCH || has_args_in_memory(k)) return;
+    lf_gpu_intrinsic(k, "llvm.nvvm.griddepcontrol.wait", NULL, 0);
+    k->loads_stay = true; // those that are marked invariant may be moved to before it
+    out->waits = true;
 }
 
 // ---- pointwise -----------------------------------------------------------------------------------------------------------------
@@ -203,8 +223,7 @@ static unsigned most_registers(const lf_kernel *k, unsigned block) {
 
 lf_status lf_kernel_emit_gpu(lf_kernel *k, lf_object *out) {
     LLVMContextRef c = k->e->context;
-    // The argument block by value, or its address in memory when it exceeds the parameter space.
-    bool in_memory = k->loop->n_words * 8u > 4000;
+    bool in_memory = has_args_in_memory(k);
     LLVMTypeRef l_param = LLVMPointerTypeInContext(c, in_memory ? 1 : 0);
     LF_TRY(lf_kernel_begin(k, LLVMFunctionType(LLVMVoidTypeInContext(c), &l_param, 1, false)));
     LLVMSetFunctionCallConv(k->v_function, PTX_KERNEL);

@@ -47,7 +47,7 @@ typedef struct lf_kernel {
     uint32_t *staged_at;                    // by access: where, in bytes, + 1; 0: nowhere. NULL: none does
     uint32_t staged_threads, staged_copies; // of the first copies
     LLVMValueRef v_stage, v_tid;
-    bool loads_stay;                // loads are not marked invariant: LLVM moves such past barriers, to their uses
+    bool loads_stay; // loads are not marked invariant: LLVM moves such past barriers, to their uses or away from them
     LLVMBasicBlockRef b_entry;      // allocas and argument loads go here
     LLVMMetadataRef independent;    // CPU: the access group of loads and stores of independent iterations
     LLVMMetadataRef parallel_group; // the same while such a loop is emitted, else NULL
