@@ -55,7 +55,7 @@ static void choose_on_gpu(const lf_axes *x, lf_launch_plan *plan) {
     if (!l->cols || !(l->debug & LF_DEBUG_NO_ROW_SHAPES)) family_of(l)->choose(x, plan);
     // Few classes: odd cases share the general code.
     if (plan->cls.wide && plan->cls.vector == 1) plan->cls.rows = l->rows, plan->cls.cols = l->cols;
-    if (l->reduces) lf_add_second(plan);
+    if (l->reduces) lf_add_second(l, plan);
 }
 
 // What is planned beside a class goes with its shape.

@@ -69,7 +69,7 @@ void lf_guess_scan(const lfuser_abi_launch *l, lfuser_abi_class c, lf_classes *o
 void lf_guess_scatter(const lfuser_abi_launch *l, lfuser_abi_class c, lf_classes *out);
 void lf_guess_sort(const lfuser_abi_launch *l, lfuser_abi_class c, lf_classes *out);
 // Adds the second kernel of rows that blocks share, once the first one's class is settled.
-void lf_add_second(lf_launch_plan *plan);
+void lf_add_second(const lfuser_abi_launch *l, lf_launch_plan *plan);
 
 enum { LF_LAUNCH_MOST_THREADS = 1024 };
 // Registers of a thread that may hold columns.

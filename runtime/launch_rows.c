@@ -131,27 +131,31 @@ void lf_choose_rows(const lf_axes *x, lf_launch_plan *plan) {
 
 // ---- two kernels -----------------------------------------------------------------------------------------------------------------
 
-// Results of chunks are taken as elements are, four at a time; several chunks of them at once where there are more than one, and few
-// enough for the warps' slots.
+// Results of chunks are taken as elements are: one chunk of them by as many threads as there can be, several chunks at once by four
+// results at a time, as long as the warps' slots suffice.
 enum { COMBINE_VECTOR = 4, COMBINE_CHUNKS = 4, COMBINE_WARPS = LFUSER_ABI_SPAN / COMBINE_VECTOR / 32 };
+// Of OUTER, a thread loads all parts of a row's chunks at once, where these and the reductions are few.
+enum { COMBINE_AT_ONCE = 8 };
 
-static lfuser_abi_class combining(const lfuser_abi_class *first, uint64_t columns) {
+static lfuser_abi_class combining(const lfuser_abi_launch *l, const lfuser_abi_class *first, uint64_t columns) {
     lfuser_abi_class c = {.rows = first->rows, .cols = first->cols, .wide = first->wide, .shape = LFUSER_ABI_COMBINE};
     if (first->shape == LFUSER_ABI_OUTER) {
-        c.vector = c.chunks = 1;
+        bool few = chunks_of(columns) * l->reductions <= COMBINE_AT_ONCE;
+        c.vector = 1;
+        c.chunks = (uint8_t)(few ? lf_power_above(chunks_of(columns), 1) : 0);
         c.spans = first->chunks;
         return c;
     }
     uint64_t results = chunks_of(chunks_of(columns));
-    c.vector = COMBINE_VECTOR;
-    c.chunks = results > 1 && results <= LFUSER_ABI_ROUND_SLOTS / COMBINE_WARPS ? COMBINE_CHUNKS : 1;
+    c.vector = results > 1 ? COMBINE_VECTOR : 1;
+    c.chunks = results <= 1 ? 1 : results <= LFUSER_ABI_ROUND_SLOTS / COMBINE_WARPS ? COMBINE_CHUNKS : 0;
     return c;
 }
 
-void lf_add_second(lf_launch_plan *plan) {
+void lf_add_second(const lfuser_abi_launch *l, lf_launch_plan *plan) {
     if (plan->cls.shape == LFUSER_ABI_SPLIT) plan->cells = plan->items * chunks_of(plan->columns);
     plan->combined = plan->cls.shape == LFUSER_ABI_SPLIT || (plan->cls.shape == LFUSER_ABI_OUTER && plan->cls.chunks > 1);
-    if (plan->combined) plan->combine = combining(&plan->cls, plan->columns);
+    if (plan->combined) plan->combine = combining(l, &plan->cls, plan->columns);
 }
 
 // What combines the results of a launch of class MIXED has few columns, whatever their number.
@@ -187,7 +191,7 @@ void lf_guess_rows(const lfuser_abi_launch *l, lfuser_abi_class c, lf_classes *o
     }
     c.shape = LFUSER_ABI_SPLIT;
     if (l->reduces) lf_classes_add(out, c);
-    if (l->reduces) lf_classes_add(out, combining(&c, SPLIT_USUAL));
+    if (l->reduces) lf_classes_add(out, combining(l, &c, SPLIT_USUAL));
     // Short rows, or few columns, of another number than vectors have.
     c = (lfuser_abi_class){.rows = c.rows, .cols = c.cols, .vector = 1, .shape = LFUSER_ABI_WARP};
     lf_classes_add(out, c);

@@ -126,8 +126,9 @@ typedef enum lfuser_abi_shape {
         6, // pointwise: a block a tile of the two innermost axes; loads and stores that are contiguous along the outer
            // one of these, not along the innermost one, go through shared memory
     LFUSER_ABI_COMBINE =
-        7, // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once) or OUTER (spans > 0: its parts
-           // of a chunk; a thread a row) left in scratch memory is reduced, and what follows from it stored
+        7, // what SPLIT (spans 0; a block a row, `chunks` chunks of results at once, 0: a row of any length) or OUTER
+           // (spans > 0: its parts of a chunk; a thread a row, of at most `chunks` chunks, 0: of any number) left in
+           // scratch memory is reduced, and what follows from it stored
     LFUSER_ABI_MIXED =
         8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, and
           // whether each chunk has a power of two of spans of rows

@@ -372,10 +372,11 @@ START_TEST(few_long_rows_are_reduced_by_two_kernels) {
     ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_SPLIT);
     ck_assert_uint_eq(k.plan.cells, 3 * 13);
     ck_assert(k.plan.combined);
-    ck_assert_uint_eq(second->chunks, 1);
+    ck_assert_uint_eq(second->chunks, 1); // one, by as many threads as there can be
+    ck_assert_uint_eq(second->vector, 1);
     sum(&k, 1, (int64_t)17 << 26, 2, 0, 1); // more chunks of results than slots
     ck_assert(k.plan.combined);
-    ck_assert_uint_eq(second->chunks, 1);
+    ck_assert_uint_eq(second->chunks, 0);
     sum(&k, 4096, 100000, 4, 100000, 1); // rows enough for the device
     ck_assert_uint_ne(k.plan.cls.shape, LFUSER_ABI_SPLIT);
     ck_assert(!k.plan.combined);
@@ -392,6 +393,15 @@ START_TEST(neighbouring_rows_take_parts_of_a_chunk) {
     ck_assert(k.plan.combined);
     ck_assert_uint_eq(k.plan.combine.shape, LFUSER_ABI_COMBINE);
     ck_assert_uint_eq(k.plan.combine.spans, 8);
+    ck_assert_uint_eq(k.plan.combine.chunks, 2); // a thread loads all parts of both at once
+    k.launch.reductions = 5;
+    plan(&k);
+    ck_assert_uint_eq(k.plan.combine.chunks, 0);
+    sum(&k, 16384, 8 * 8192 + 1, 2, 1, 16384);
+    ck_assert_uint_eq(k.plan.combine.chunks, 0);
+    sum(&k, 16384, 5 * 8192, 2, 1, 16384);
+    ck_assert_uint_eq(k.plan.combine.chunks, 8);
+    sum(&k, 16384, 16384, 2, 1, 16384);
     k.launch.debug = LF_DEBUG_NO_PARTS;
     plan(&k);
     ck_assert_uint_eq(k.plan.cls.shape, LFUSER_ABI_OUTER);

@@ -215,7 +215,8 @@ static unsigned most_registers(const lf_kernel *k, unsigned block) {
     if (k->cls.shape == LFUSER_ABI_PRODUCT) return PRODUCT;
     if (k->loop->form != LF_LOOP_PLAIN) return 0;
     if (k->cls.shape == LFUSER_ABI_OUTER) return block != OUTER_BLOCK ? 0 : k->cls.chunks > 1 ? PART : OUTER;
-    if (k->cls.shape == LFUSER_ABI_COMBINE) return k->cls.chunks > 1 ? COMBINE : 0;
+    if (k->cls.shape == LFUSER_ABI_COMBINE) return !k->cls.spans && k->cls.chunks > 1 ? COMBINE : 0;
+    if (k->cls.shape == LFUSER_ABI_SPLIT) return k->loop->reductions == 1 ? REDUCING : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
     if (k->loop->reduces) return REDUCING;
     return block <= HELD_BLOCK && k->loop->kept * k->cls.spans * k->lanes >= FULL ? HELD : 0;

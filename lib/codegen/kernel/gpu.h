@@ -22,6 +22,8 @@ typedef struct gpu {
     unsigned spans;        // of a chunk; fewer than 8 only when the row is no longer
     unsigned cluster;      // blocks that share a row; 1: it is one block's
     LLVMValueRef v_rank;   // i64: which of these blocks this one is
+    bool asks;             // each chunk is asked whether the row has all of it: only the last one may not be whole
+    bool whole;            // the one that is emitted is
     bool placed;           // spans have their places before the first row
     bool staged;           // columns come through shared memory (gpu_stage.c)
     unsigned last_read;    // the last pass that reads them there

@@ -28,7 +28,7 @@ void lf_gpu_place_spans(gpu *g, LLVMValueRef v_first) {
         lf_kernel_forget_columns(k);
         LLVMValueRef v = j ? LLVMBuildAdd(b, v_mine, lf_i64_const(k, (int64_t)j * LF_SPAN), "") : v_mine;
         g->v_position[c] = v;
-        g->v_inside[c] = k->cls.full ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "inside");
+        g->v_inside[c] = k->cls.full || g->whole ? NULL : LLVMBuildICmp(b, LLVMIntSLT, v, g->v_columns, "inside");
         if (g->v_inside[c]) v = LLVMBuildSelect(b, g->v_inside[c], v, lf_i64_const(k, 0), "");
         if (g->v_there) g->v_inside[c] = g->v_inside[c] ? LLVMBuildAnd(b, g->v_inside[c], g->v_there, "") : g->v_there;
         lf_split_index(k, v, k->cols, lf_column_extent, k->at->v_column);
@@ -49,13 +49,13 @@ static lf_partial element(gpu *g, unsigned i, unsigned span, unsigned lane) {
     if (!g->from && (takes_repeats(s) || !g->v_inside[span])) return lf_contribution(k, s, lane, v_position);
     if (!g->from)
         return lf_partial_select(k, s, g->v_inside[span], lf_contribution(k, s, lane, v_position), lf_neutral(k, s));
-    LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, "");
-    LLVMValueRef v_at = LLVMBuildSelect(b, g->v_inside[span], g->v_position[span], lf_i64_const(k, 0), "");
+    LLVMValueRef v_there = LLVMBuildICmp(b, LLVMIntSLT, v_position, g->v_columns, ""), v_at = g->v_position[span];
+    if (g->v_inside[span]) v_at = LLVMBuildSelect(b, g->v_inside[span], v_at, lf_i64_const(k, 0), "");
     if (lane) v_at = LLVMBuildAdd(b, v_at, lf_i64_const(k, lane), "");
     lf_partial p = lf_partials_load(k, s, g->from[i], v_at, false);
     // Rows of results are padded to whole vectors (gpu_split.c): what is told of the first lane's load makes one of all.
     if (!lane && LLVMIsALoadInst(p.value.re)) LLVMSetAlignment(p.value.re, lf_gpu_vector_bytes(k, s));
-    return lf_partial_select(k, s, v_there, p, lf_neutral(k, s));
+    return g->v_inside[span] ? lf_partial_select(k, s, v_there, p, lf_neutral(k, s)) : p;
 }
 
 // Spans are visited in the order 0 4 2 6 1 5 3 7, so that bits 12, 11, 10 of the column are a binary counter. The span's copy.
@@ -135,8 +135,35 @@ void lf_gpu_own_sums(gpu *g, lf_partial *out) {
     lf_gpu_sum_spans(g, out);
 }
 
+// The same code twice: columns that are certainly there have their loads under way at once; what asks for the end has not the predicates.
+static void sum_whole_or_part(gpu *g, LLVMValueRef v_first, lf_partial *out) {
+    lf_kernel *k = g->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMBasicBlockRef b_kinds[2] = {lf_block(k, "part"), lf_block(k, "whole")}, b_done = lf_block(k, "summed");
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_end = LLVMBuildAdd(b, v_first, lf_i64_const(k, LF_CHUNK), "end");
+    lf_partials sums[LF_GPU_REDUCTIONS];
+    for (unsigned i = 0; i < g->n; i++) sums[i] = lf_partials_alloca(k, reduction(g, i), 1, "sum");
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLE, v_end, g->v_columns, ""), b_kinds[1], b_kinds[0]);
+    for (unsigned whole = 0; whole < 2; whole++) {
+        LLVMPositionBuilderAtEnd(b, b_kinds[whole]);
+        g->whole = whole;
+        lf_gpu_place_spans(g, v_first);
+        lf_gpu_sum_spans(g, out);
+        for (unsigned i = 0; i < g->n; i++) lf_partials_store(k, reduction(g, i), sums[i], v_zero, out[i], false);
+        LLVMBuildBr(b, b_done);
+    }
+    g->whole = false;
+    LLVMPositionBuilderAtEnd(b, b_done);
+    for (unsigned i = 0; i < g->n; i++) out[i] = lf_partials_load(k, reduction(g, i), sums[i], v_zero, false);
+}
+
 void lf_gpu_unrolled_chunk(gpu *g, LLVMValueRef v_first, lf_partial *out) {
     lf_kernel *k = g->k;
+    if (g->asks) {
+        sum_whole_or_part(g, v_first, out);
+        for (unsigned i = 0; i < g->n; i++) out[i] = lf_gpu_fold_warp(k, reduction(g, i), out[i]);
+        return;
+    }
     if (!g->placed && (!g->resident || g->pass == 0)) lf_gpu_place_spans(g, v_first);
     if (g->n) lf_gpu_sum_spans(g, out);
     if (!g->from) lf_gpu_store_spans(g);

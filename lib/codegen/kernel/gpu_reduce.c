@@ -42,7 +42,12 @@ static void clear(outer *o, const lf_stmt *s, lf_partials x, lf_partials unused,
     lf_partials_store(o->g.k, s, x, v_lane, lf_neutral(o->g.k, s), false);
 }
 
-// The columns v_column + i + 1024 j. Of a part of a chunk, those past the end read the last column and count as neutral, so that no
+// Of the columns of a step, how far copy c's lies behind the first: i + 1024 j. In fast mode they are neighbours.
+static int64_t step_offset(const outer *o, unsigned c) {
+    return o->g.k->e->fast ? c : (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS;
+}
+
+// The columns of a step. Of a part of a chunk, those past the end read the last column and count as neutral, so that no
 // branch stands between the loads.
 static void outer_place(outer *o, LLVMValueRef v_column, bool whole) {
     lf_kernel *k = o->g.k;
@@ -51,7 +56,7 @@ static void outer_place(outer *o, LLVMValueRef v_column, bool whole) {
     for (unsigned c = 0; c < OUTER_PAIR * LF_SPANS; c++) {
         lf_kernel_use_copy(k, c);
         lf_kernel_forget_columns(k);
-        int64_t beside = (int64_t)(c % LF_SPANS) * LF_SPAN + c / LF_SPANS;
+        int64_t beside = step_offset(o, c);
         LLVMValueRef v = LLVMBuildAdd(b, v_column, lf_i64_const(k, beside), "");
         k->at->beside = whole && k->cols == 1 ? beside : 0;
         o->g.v_position[c] = v;
@@ -88,10 +93,15 @@ static void outer_step(outer *o, LLVMValueRef v_column, bool whole) {
     lf_kernel_use_copy(k, 0);
 }
 
-// Bits of the step's number are a binary counter: a sum waits at its level for its partner.
+// Bits of the step's number are a binary counter: a sum waits at its level for its partner. In fast mode all have one level.
 static void outer_push(outer *o, LLVMValueRef v_step) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
+    if (k->e->fast) {
+        each_lane(o, o->level[0], o->x, merge);
+        each_lane(o, o->level[0], o->x, move);
+        return;
+    }
     LLVMBasicBlockRef b_done = lf_block(k, "pushed");
     for (unsigned l = 0; l < o->levels; l++) {
         LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
@@ -112,6 +122,10 @@ static void outer_push(outer *o, LLVMValueRef v_step) {
 static void outer_flush(outer *o, LLVMValueRef v_count) {
     lf_kernel *k = o->g.k;
     LLVMBuilderRef b = k->e->builder;
+    if (k->e->fast) {
+        each_lane(o, o->x, o->level[0], move);
+        return;
+    }
     each_lane(o, o->x, o->x, clear);
     for (unsigned l = 0; l <= o->levels; l++) {
         LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_count, lf_i64_const(k, l), ""), lf_i64_const(k, 1), "");
@@ -163,23 +177,29 @@ static void outer_exchange(outer *o, lf_partial *out) {
 static void outer_chunk(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_partial *out) {
     outer *o = context;
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_steps = lf_i64_const(k, o->steps);
+    // A warp's columns, of the first span; in fast mode side by side.
+    unsigned beside = k->e->fast ? LF_SPANS : 1, shift = k->e->fast ? 4 : 1;
+    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1), v_own = lf_i64_const(k, o->steps * beside),
+                 v_shift = lf_i64_const(k, shift), v_round = lf_i64_const(k, OUTER_PAIR * beside - 1);
     LLVMValueRef v_first = LLVMBuildAdd(b, LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), ""),
-                                        LLVMBuildMul(b, o->v_warp, v_steps, ""), "first");
-    if (o->v_part)
-        v_first = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, o->v_part, lf_i64_const(k, LF_SPAN / o->parts), ""), "");
+                                        LLVMBuildMul(b, o->v_warp, v_own, ""), "first");
+    if (o->v_part) {
+        LLVMValueRef v_a_part = lf_i64_const(k, LF_SPAN / o->parts * beside);
+        v_first = LLVMBuildAdd(b, v_first, LLVMBuildMul(b, o->v_part, v_a_part, ""), "");
+    }
     LLVMValueRef v_left = LLVMBuildSub(b, o->g.v_columns, v_first, "");
     v_left = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_zero, ""), v_zero, v_left, "");
-    LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_steps, ""), v_left, v_steps, "");
-    v_count = LLVMBuildLShr(b, LLVMBuildAdd(b, v_count, v_one, ""), v_one, "pairs");
+    LLVMValueRef v_count = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_left, v_own, ""), v_left, v_own, "");
+    v_count = LLVMBuildLShr(b, LLVMBuildAdd(b, v_count, v_round, ""), v_shift, "steps");
     LLVMValueRef v_end = LLVMBuildMul(b, LLVMBuildAdd(b, v_chunk, v_one, ""), lf_i64_const(k, LF_CHUNK), "end");
     LLVMBasicBlockRef b_kinds[2] = {lf_block(k, "part"), lf_block(k, "whole")}, b_done = lf_block(k, "stepped");
+    if (k->e->fast) each_lane(o, o->level[0], o->x, clear);
     LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLE, v_end, o->g.v_columns, ""), b_kinds[1], b_kinds[0]);
     for (unsigned whole = 0; whole < 2; whole++) {
         LLVMPositionBuilderAtEnd(b, b_kinds[whole]);
         lf_loop_blocks loop;
         LLVMValueRef v_step = lf_for_begin(k, &loop, v_zero, v_count, v_one, "step");
-        outer_step(o, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_step, v_one, ""), ""), whole);
+        outer_step(o, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_step, v_shift, ""), ""), whole);
         outer_push(o, v_step);
         lf_for_end(k, &loop, LF_HINT_ROLLED);
         LLVMBuildBr(b, b_done);

@@ -72,7 +72,7 @@ static void begin_row(lf_kernel *k, LLVMValueRef v_row, LLVMValueRef v_effects) 
 lf_status lf_gpu_emit_split(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
-    gpu g = {.k = k, .ids = ids, .threads = LF_SPAN / k->lanes, .spans = LF_SPANS, .v_columns = lf_columns(k)};
+    gpu g = {.k = k, .ids = ids, .threads = LF_SPAN / k->lanes, .spans = LF_SPANS, .asks = true, .v_columns = lf_columns(k)};
     lf_gpu_let_next_begin(k);
     g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
     g.chunks = g.threads < SPLIT_BLOCK ? SPLIT_BLOCK / g.threads : 1;
@@ -100,7 +100,11 @@ lf_status lf_gpu_emit_split(lf_kernel *k, lf_object *out) {
         v_cell = LLVMBuildSelect(b, v_there, v_own, v_cell, "");
         v_leads = LLVMBuildAnd(b, v_leads, v_there, "");
     }
-    LLVMValueRef v_row = lf_gpu_divide(k, v_cell, v_chunks, &v_chunk);
+    LLVMValueRef v_row = lf_i64_const(k, 0);
+    if (k->rows)
+        v_row = lf_gpu_divide(k, v_cell, v_chunks, &v_chunk);
+    else
+        v_chunk = v_cell;
     begin_row(k, v_row, LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 0, false)); // effects are the second kernel's
     lf_partial partial[LF_GPU_REDUCTIONS];
     lf_gpu_emit_chunk(k, &g, v_chunk, partial);
@@ -122,8 +126,14 @@ static lf_status combine_chunks(lf_kernel *k, lf_object *out) {
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
     lf_partials from[LF_GPU_REDUCTIONS];
     lf_partial result[LF_GPU_REDUCTIONS];
-    bool rounds = k->cls.chunks > 1;
-    gpu g = {.k = k, .ids = ids, .threads = LF_SPAN / k->lanes, .spans = LF_SPANS, .from = from, .chunks = k->cls.chunks};
+    bool rounds = k->cls.chunks;
+    gpu g = {.k = k,
+             .ids = ids,
+             .threads = LF_SPAN / k->lanes,
+             .spans = LF_SPANS,
+             .asks = true,
+             .from = from,
+             .chunks = rounds ? k->cls.chunks : 1};
     g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
     LF_TRY(lf_gpu_share(&g, rounds ? LFUSER_ABI_ROUND_SLOTS : g.threads / LF_GPU_WARP, 1, out));
     LLVMValueRef v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), v_threads = lf_i64_const(k, g.threads);
@@ -177,6 +187,21 @@ static void combine_parts(lf_kernel *k, void *context, LLVMValueRef v_chunk, lf_
     for (unsigned i = 0; i < p->g.n; i++) out[i] = lf_gpu_fold_pairs(k, reduction(&p->g, i), all[i], p->n);
 }
 
+// Chunks 0, 1, … in pairs, over one bit of their number after the other: all that is loaded is under way at once. Missing ones are neutral.
+static void combine_few_chunks(parts *p, LLVMValueRef v_chunks, lf_partial *result) {
+    lf_kernel *k = p->g.k;
+    LLVMBuilderRef b = k->e->builder;
+    lf_partial all[LF_GPU_REDUCTIONS][LFUSER_ABI_PARTIAL_BYTES], out[LF_GPU_REDUCTIONS];
+    LLVMValueRef v_zero = lf_i64_const(k, 0);
+    for (unsigned c = 0; c < k->cls.chunks; c++) {
+        LLVMValueRef v_chunk = lf_i64_const(k, c), v_there = LLVMBuildICmp(b, LLVMIntSLT, v_chunk, v_chunks, "there");
+        combine_parts(k, p, LLVMBuildSelect(b, v_there, v_chunk, v_zero, ""), out);
+        for (unsigned i = 0; i < p->g.n; i++)
+            all[i][c] = lf_partial_select(k, reduction(&p->g, i), v_there, out[i], lf_neutral(k, reduction(&p->g, i)));
+    }
+    for (unsigned i = 0; i < p->g.n; i++) result[i] = lf_gpu_fold_pairs(k, reduction(&p->g, i), all[i], k->cls.chunks);
+}
+
 static lf_status combine_rows(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
@@ -191,7 +216,10 @@ static lf_status combine_rows(lf_kernel *k, lf_object *out) {
     lf_loop_blocks rows;
     p.v_row = lf_for_begin(k, &rows, v_first, lf_gpu_total_rows(k), v_step, "row");
     begin_row(k, p.v_row, NULL);
-    lf_stream_chunks(k, ids, p.g.n, p.g.v_columns, combine_parts, &p, result);
+    if (k->cls.chunks)
+        combine_few_chunks(&p, lf_gpu_chunks_of(k, p.g.v_columns), result);
+    else
+        lf_stream_chunks(k, ids, p.g.n, p.g.v_columns, combine_parts, &p, result);
     for (unsigned i = 0; i < p.g.n; i++) lf_set_reduced(k, ids[i], 0, result[i]);
     lf_emit_rows_of_level(k, 1, NULL);
     lf_for_end(k, &rows, LF_HINT_NONE);
