@@ -180,11 +180,7 @@ static Suite *make_suite(void) {
     tcase_add_test(t, equal_compiles_at_once);
     tcase_add_test(t, same_code_in_parallel);
     tcase_add_test(t, overlapped_runs);
-#if defined(__SANITIZE_THREAD__) // which does not follow threads into a forked child
-    (void)after_a_fork;
-#else
-    tcase_add_test(t, after_a_fork);
-#endif
+    if (!UNDER_TSAN) tcase_add_test(t, after_a_fork);
     return suite;
 }
 

@@ -298,11 +298,7 @@ static Suite *make(void) {
     tcase_add_test(t, a_caller_with_a_state_of_its_own);
     tcase_add_test(t, a_locale_with_a_comma);
     tcase_add_test(t, a_forked_child_starts_afresh);
-#if defined(__SANITIZE_THREAD__) // which does not follow threads into a forked child
-    (void)a_forked_child_uses_what_the_parent_made;
-#else
-    tcase_add_test(t, a_forked_child_uses_what_the_parent_made);
-#endif
+    if (!UNDER_TSAN) tcase_add_test(t, a_forked_child_uses_what_the_parent_made);
     return suite;
 }
 

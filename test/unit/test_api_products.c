@@ -13,14 +13,7 @@ static bool check(const char *text, lfuser_dtype d, const int64_t (*shapes)[3], 
     for (unsigned i = 0; i < n; i++) {
         if (SLOW_BUILD && shapes[i][0] * shapes[i][1] * shapes[i][2] > 100000) continue;
         const int64_t extents[4] = {shapes[i][0], shapes[i][1], shapes[i][2], 2};
-        check_case(&p, &(case_options){.n = 3, .extents = extents, .seed = i + 1});
-        check_case(&p, &(case_options){.n = 3,
-                                       .extents = extents,
-                                       .in = (layout)(1 + i % (N_LAYOUTS - 1)),
-                                       .in_step = i % 3,
-                                       .given = true,
-                                       .out = (layout)(i % N_LAYOUTS),
-                                       .seed = i + 2});
+        check_twice(&p, 3, extents, i);
     }
     program_close(&p);
     return true;

@@ -28,13 +28,7 @@ START_TEST(scatters_into_rows) {
         for (unsigned i = 0; i < COUNT(shapes); i++) {
             if (_i >= 6 && (d || shapes[i][1] < 100)) continue;
             const int64_t extents[4] = {shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][0] - 1};
-            check_case(&p, &(case_options){.n = 3, .extents = extents, .seed = i + 1});
-            check_case(&p, &(case_options){.n = 3,
-                                           .extents = extents,
-                                           .in = (layout)(1 + i % (N_LAYOUTS - 1)),
-                                           .given = true,
-                                           .out = (layout)(i % N_LAYOUTS),
-                                           .seed = i + 2});
+            check_twice(&p, 3, extents, i);
         }
         program_close(&p);
     }

@@ -30,13 +30,7 @@ START_TEST(sorts_of_every_length) {
             if (is_sim() && _i && _i != 4 && list[i] > 1100) continue; // thread by thread takes its time
             if (list[i] == 0 && _i == 3) continue;
             const int64_t extents[4] = {list[i] > 1000 ? 2 : 5, list[i], 2, 2};
-            check_case(&p, &(case_options){.n = 7, .extents = extents, .seed = i + 1});
-            check_case(&p, &(case_options){.n = 7,
-                                           .extents = extents,
-                                           .in = (layout)(1 + i % (N_LAYOUTS - 1)),
-                                           .given = true,
-                                           .out = (layout)(i % N_LAYOUTS),
-                                           .seed = i + 2});
+            check_twice(&p, 7, extents, i);
         }
         program_close(&p);
     }

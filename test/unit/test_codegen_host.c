@@ -1,6 +1,7 @@
 // Host code: programs built by hand, op by op, compiled and called. Arithmetic of every scalar dtype against C, the
 // leaves, checks and their numbers, what bind takes over from infer, long programs, many compiles, threads.
 #include "codegen/codegen.h"
+#include "test/support/build.h"
 #include <check.h>
 #include <math.h>
 #include <pthread.h>
@@ -9,17 +10,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static void ok(lf_status s) { ck_assert_msg(!s, "%s: %s", lf_code_name(lf_status_code(s)), lf_status_message(s)); }
 
@@ -476,7 +466,7 @@ static double chain_ms(int n) {
 START_TEST(test_long_chains) {
     chain_ms(10);
     double of_2000 = chain_ms(2000), of_20000 = chain_ms(20000);
-    if (!SANITIZED) {
+    if (!SLOW_BUILD) {
         ck_assert_msg(of_2000 < 40, "2000 ops take %.1f ms", of_2000);
         ck_assert_msg(of_20000 < of_2000 * 25, "2000 ops take %.1f ms, 20000 %.1f ms", of_2000, of_20000);
     }
@@ -540,7 +530,7 @@ START_TEST(test_rounds_are_flat) {
         if (i == 200) before = resident_kib();
     }
     long grown = resident_kib() - before;
-    if (!SANITIZED) {
+    if (!SLOW_BUILD) {
         ck_assert_msg(grown < 512, "%d rounds leave %ld KiB", rounds, grown);
         ck_assert_msg(least < 3, "a program of one op takes %.2f ms to compile", least);
     }

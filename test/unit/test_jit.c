@@ -7,6 +7,7 @@
 #include "codegen/llvm/target.h"
 #include "math/math.h"
 #include "native/native.h"
+#include "test/support/build.h"
 #include <check.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Linker.h>
@@ -16,17 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static const lf_allocator *const heap = &lf_system_allocator;
 
@@ -680,7 +670,7 @@ START_TEST(test_rounds_are_flat) {
         if (i == 500) before = resident_kib();
     }
     long grown = resident_kib() - before;
-    if (!SANITIZED) ck_assert_msg(grown < 256, "10,000 rounds leave %ld KiB", grown);
+    if (!SLOW_BUILD) ck_assert_msg(grown < 256, "10,000 rounds leave %ld KiB", grown);
     LLVMDisposeMemoryBuffer(object);
     lf_llvm_destroy(l);
 }

@@ -1,16 +1,13 @@
 // Want of memory wherever making a graph asks for some: each request fails in turn, for every program of the corpus of texts.
 #include "parse/parse.h"
+#include "test/support/build.h"
 #include "test/support/failing.h"
 #include <check.h>
 #include <dirent.h>
 #include <string.h>
 
 // A chain of callers that has failed OFTEN fails at every SELDOM-th request only.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SELDOM = 64 };
-#else
-enum { SELDOM = 1 };
-#endif
+enum { SELDOM = SLOW_BUILD ? 64 : 1 };
 enum { MOST_TEXT = 1 << 16, MOST_FILES = 64, OFTEN = 4 };
 static char text[MOST_TEXT];
 static long failures;

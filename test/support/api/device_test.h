@@ -4,23 +4,13 @@
 // device memory only through lfuser_memory_upload and _download. Each test is a process of its own, with a context of its own.
 #ifndef LF_TEST_DEVICE_TEST_H
 #define LF_TEST_DEVICE_TEST_H
+#include "test/support/build.h"
 #include <check.h>
 #include <lfuser/lfuser.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SLOW_BUILD 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLOW_BUILD 1
-#endif
-#endif
-#ifndef SLOW_BUILD
-#define SLOW_BUILD 0 // code runs several times slower: fewer cases
-#endif
 
 typedef struct test_env {
     lfuser_context *context;

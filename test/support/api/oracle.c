@@ -296,6 +296,17 @@ void check_case(const test_program *p, const case_options *o) {
     free(v);
 }
 
+void check_twice(const test_program *p, int64_t n, const int64_t *extents, unsigned i) {
+    check_case(p, &(case_options){.n = n, .extents = extents, .seed = i + 1});
+    check_case(p, &(case_options){.n = n,
+                                  .extents = extents,
+                                  .in = (layout)(1 + i % (N_LAYOUTS - 1)),
+                                  .in_step = i % 3,
+                                  .given = true,
+                                  .out = (layout)(i % N_LAYOUTS),
+                                  .seed = i + 2});
+}
+
 void check_layouts(const test_program *p, const int64_t *extents, size_t n_extents) {
     for (size_t e = 0; e < n_extents; e++) {
         if (p->brief && (extents[e] == 1 || extents[e] > 2000)) continue;

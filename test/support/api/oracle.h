@@ -35,6 +35,8 @@ typedef struct case_options {
     uint64_t seed;
 } case_options;
 void check_case(const test_program *p, const case_options *o);
+// Dense with outputs of the library, and in layouts that go by `i` with outputs of the caller. extents: 4.
+void check_twice(const test_program *p, int64_t n, const int64_t *extents, unsigned i);
 // Over extents {0, 1, 7, 1025, 8193}, every layout of the inputs, outputs allocated and given in turn.
 void check_layouts(const test_program *p, const int64_t *extents, size_t n_extents);
 
