@@ -284,7 +284,29 @@ static lf_status new_group(lf_partition *p, lf_group_kind kind, const lf_type *s
     return NULL;
 }
 
-static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent_class cls, uint32_t cost, uint32_t after) {
+// Where an op of this group may be recomputed. What its own group makes it reads at its own point, where that group has it; in another
+// group it is read at any point, so that group must come after all that is stored for it.
+typedef struct recomputing {
+    lf_partition *partition;
+    uint32_t number, after, dear;
+} recomputing;
+
+static lf_status add_recomputed(void *context, lf_value *operand) {
+    recomputing *r = context;
+    lf_value *base = lf_base_in_stage(r->partition, r->partition->groups[r->number]->stage, operand);
+    const lf_node *node = base ? lf_node_of(r->partition, base) : NULL;
+    if (!node || node->group == LF_NO_GROUP) return NULL;
+    bool cheap_one = is_cheap(r->partition, base);
+    uint32_t dear = cheap_one ? node->dear : node->group + 1, after = cheap_one ? node->after : node->group + 1;
+    if (node->group != r->number) after = dear ? dear + 1 : 0;
+    if (dear > r->dear) r->dear = dear;
+    if (after > r->after) r->after = after;
+    return NULL;
+}
+
+static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent_class cls, uint32_t cost) {
+    recomputing elsewhere = {.partition = p, .number = number};
+    LF_TRY(lf_visit_operands(op, add_recomputed, &elsewhere));
     lf_group *group = p->groups[number];
     if (group->n_nodes == group->capacity) {
         uint32_t capacity = group->capacity ? group->capacity * 2 : 8;
@@ -299,7 +321,8 @@ static lf_status add_node(lf_partition *p, uint32_t number, lf_op *op, lf_extent
         lf_node *node = &p->nodes[op->results[r].id];
         node->group = number;
         node->cost = cost;
-        node->after = after;
+        node->after = elsewhere.after;
+        node->dear = elsewhere.dear;
         node->cls = cls;
     }
     return NULL;
@@ -326,7 +349,7 @@ static lf_status place_reduction(lf_partition *p, lf_op *op, const operands_summ
     lf_group *group = p->groups[number];
     group->kind = LF_GROUP_ROWS;
     group->axes = op->axes;
-    return add_node(p, number, op, cls, 0, 0);
+    return add_node(p, number, op, cls, 0);
 }
 
 // A scan visits the columns of its rows in order. A matrix product is a sum over the last axis of [batch, m, n, k], which nobody
@@ -338,12 +361,12 @@ static lf_status place_whole(lf_partition *p, lf_op *op) {
         lf_type shape = op->results[0].type;
         shape.dims[shape.rank++] = x->dims[x->rank - 1];
         LF_TRY(new_group(p, LF_GROUP_ROWS, &shape, 1u << (shape.rank - 1), &number));
-        return add_node(p, number, op, LF_CLASS_ROW, 0, 0);
+        return add_node(p, number, op, LF_CLASS_ROW, 0);
     }
     bool scan = op->code != LF_OP_SORT && op->code != LF_OP_TOPK && op->code != LF_OP_SCATTER;
     LF_TRY(new_group(p, scan ? LF_GROUP_ROWS : LF_GROUP_WHOLE, x, 1u << op->axis, &number));
     p->groups[number]->serial = scan;
-    return add_node(p, number, op, LF_CLASS_FULL, 0, 0);
+    return add_node(p, number, op, LF_CLASS_FULL, 0);
 }
 
 static lf_status place_op(lf_partition *p, lf_op *op) {
@@ -361,7 +384,7 @@ static lf_status place_op(lf_partition *p, lf_op *op) {
         cls = LF_CLASS_FULL;
         LF_TRY(new_group(p, LF_GROUP_POINTWISE, &op->results[0].type, 0, &number));
     }
-    return add_node(p, number, op, cls, s.cost, s.after);
+    return add_node(p, number, op, cls, s.cost);
 }
 
 // ---- what crosses groups -----------------------------------------------------------------------------------------------------

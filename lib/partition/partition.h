@@ -57,6 +57,7 @@ typedef struct lf_node {
     uint32_t group; // LF_NO_GROUP: not a node
     uint32_t cost;  // of recomputing it from stored values
     uint32_t after; // a kernel that recomputes it must come after this many groups
+    uint32_t dear;  // so many groups make what recomputing it reads, stored
     lf_extent_class cls;
     bool stored;          // some other group reads it
     bool live;            // an output depends on its elements, or something that the host fetches
