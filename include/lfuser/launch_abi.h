@@ -7,6 +7,8 @@
 //   bind   after output and workspace addresses were put into their slots: writes the argument block of every launch.
 // A program whose host code needs scalars that the device computes has several stages, each with its own infer and bind: before
 // a later stage the runtime waits for those scalars and puts them into their slots. Programs without sync points have one stage.
+// Pending outputs that no kernel computes are finished by the host from scalars of the run and others that kernels deliver, at any time
+// after these have arrived, each over a few words of its own, so that the frame can serve other runs meanwhile.
 // A scalar lies in the low bytes of its slot (c128 takes two); a bool is 0 or 1.
 #ifndef LFUSER_LAUNCH_ABI_H
 #define LFUSER_LAUNCH_ABI_H
@@ -16,13 +18,14 @@
 extern "C" {
 #endif
 
-#define LFUSER_ABI_VERSION 2u
+#define LFUSER_ABI_VERSION 3u
 #define LFUSER_ABI_NONE UINT32_MAX
 #define LFUSER_ABI_MAX_RANK 8
 #define LFUSER_ABI_MAX_NUMBERS 8
 
 typedef int64_t (*lfuser_abi_infer)(uint64_t *slots);
 typedef void (*lfuser_abi_bind)(uint64_t *slots);
+typedef void (*lfuser_abi_finish_entry)(uint64_t *words);
 
 typedef enum lfuser_abi_kind {
     LFUSER_ABI_SCALAR,      // host value                                  slot: value
@@ -41,9 +44,10 @@ typedef struct lfuser_abi_param {
 typedef struct lfuser_abi_output {
     const char *name; // or NULL
     uint8_t kind, dtype, rank;
-    uint32_t slot;  // TENSOR: infer writes the extents; the runtime the address and the strides
-    uint32_t into;  // number of the parameter whose buffer it goes into, or NONE
-    uint32_t stage; // the stage whose infer writes the value or the extents
+    uint32_t slot;   // TENSOR: infer writes the extents; the runtime the address and the strides
+    uint32_t into;   // number of the parameter whose buffer it goes into, or NONE
+    uint32_t stage;  // the stage whose infer writes the value or the extents
+    uint32_t finish; // PENDING: number of the finish that computes it; NONE: a kernel does
 } lfuser_abi_output;
 
 typedef struct lfuser_abi_check {
@@ -216,6 +220,27 @@ typedef struct lfuser_abi_fetch {
     uint8_t dtype;
 } lfuser_abi_fetch;
 
+// A scalar that kernels deliver because finishes begin with it.
+typedef struct lfuser_abi_arrival {
+    uint32_t box_slot; // the runtime writes the device address of a mailbox slot, kernels deliver there
+    uint32_t output;   // number of the output that it is besides, whose mailbox serves: box_slot is then NONE; or NONE
+    uint8_t dtype;
+} lfuser_abi_arrival;
+
+// What one operand of a finish is, in words of the finish: a scalar that arrives, or one of the run.
+typedef struct lfuser_abi_finish_operand {
+    uint32_t arrival; // number, or NONE
+    uint32_t slot;    // NONE: no arrival; the infer of some stage has written it
+    uint8_t word, n_words;
+} lfuser_abi_finish_operand;
+
+// An output that the host finishes: a function over a few words, operands first, then the result.
+enum { LFUSER_ABI_FINISH_WORDS = 16 }; // that operands take, at most
+typedef struct lfuser_abi_finish {
+    uint32_t first_operand, n_operands;
+    uint8_t result; // word
+} lfuser_abi_finish;
+
 typedef struct lfuser_abi_stage {
     uint32_t first_launch, n_launches;
     uint32_t first_fetch, n_fetches; // must have arrived before this stage; delivered by launches of earlier ones
@@ -226,7 +251,8 @@ typedef struct lfuser_abi_stage {
 typedef struct lfuser_abi_program {
     uint32_t version; // LFUSER_ABI_VERSION
     uint32_t n_slots;
-    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants, n_stages, n_fetches;
+    uint32_t n_params, n_outputs, n_checks, n_launches, n_kernels, n_constants, n_stages, n_fetches, n_arrivals, n_finishes,
+        n_finish_operands;
     const lfuser_abi_param *params;
     const lfuser_abi_output *outputs;
     const lfuser_abi_check *checks;
@@ -234,8 +260,11 @@ typedef struct lfuser_abi_program {
     const lfuser_abi_constant *constants;
     const lfuser_abi_stage *stages;  // at least one
     const lfuser_abi_fetch *fetches; // in the order of the stages that need them
-    uint32_t numbers_slot;           // a failed check leaves its numbers here
-    uint32_t error_slot; // the runtime writes the device address of the run's index-error word; NONE: cannot happen
+    const lfuser_abi_arrival *arrivals;
+    const lfuser_abi_finish *finishes;
+    const lfuser_abi_finish_operand *finish_operands;
+    uint32_t numbers_slot; // a failed check leaves its numbers here
+    uint32_t error_slot;   // the runtime writes the device address of the run's index-error word; NONE: cannot happen
     const char *name;
 } lfuser_abi_program;
 

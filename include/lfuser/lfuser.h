@@ -466,7 +466,7 @@ LFUSER_API lfuser_status lfuser_memory_download(lfuser_stream *stream, void *hos
 
 // ---- Pending scalars -------------------------------------------------------------------------------------------------------------
 
-// Delivered by the device without a synchronisation. Any thread. Since 0.1.
+// Delivered by the device without a synchronisation, or computed by whoever asks from others that were. Any thread. Since 0.1.
 LFUSER_API bool lfuser_pending_ready(const lfuser_pending *pending);
 // Waits for this value alone, at most timeout_ns (0: do not wait, UINT64_MAX: for ever). LFUSER_NOT_READY, LFUSER_TIMEOUT.
 LFUSER_API lfuser_status lfuser_pending_get(lfuser_pending *pending, uint64_t timeout_ns,

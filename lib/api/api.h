@@ -44,7 +44,7 @@ struct lfuser_device {
     LF_VEC(lf_mailbox) orphans; // released before the device wrote them
     _Atomic uint32_t n_orphans;
     lf_event *health; // owned; never recorded: asking it says whether the device still works
-    lf_spares spare_pendings, spare_completions, spare_tensors;
+    lf_spares spare_pendings, spare_finishes, spare_completions, spare_tensors;
     _Atomic uint64_t compiles, general_launches, background_compiles;
     lf_count references; // streams, executables and tensors keep it alive past lfuser_device_close
 };
@@ -86,11 +86,12 @@ typedef struct lf_planned {
     lf_launch_plan plan;
 } lf_planned;
 typedef struct lf_frame {
-    uint64_t *slots;     // abi.n_slots
-    uint64_t *args;      // abi.n_slots: argument blocks after merging, at the places they have in `slots`
-    lf_planned *planned; // abi.n_launches
-    lf_mailbox *boxes;   // abi.n_fetches
-    lf_launch *launches; // twice abi.n_launches: of a stage that is replayed
+    uint64_t *slots;           // abi.n_slots
+    uint64_t *args;            // abi.n_slots: argument blocks after merging, at the places they have in `slots`
+    lf_planned *planned;       // abi.n_launches
+    lf_mailbox *boxes;         // abi.n_fetches
+    lfuser_pending **arrivals; // abi.n_arrivals: one reference, until the run has returned
+    lf_launch *launches;       // twice abi.n_launches: of a stage that is replayed
 } lf_frame;
 
 // What the device keeps of an executable's launches for one stream.
@@ -127,15 +128,30 @@ struct lfuser_executable {
     uint32_t replay_from;                                     // launches a stage from which it is replayed; 0: never
     lf_spares replays;                                        // of lf_replays, one a stream
     _Atomic uint32_t n_replays;                               // made; at most LF_SPARES
-    lf_count references;                                      // the caller, and completions: they need the program's names
+    lf_count references; // the caller; completions: they need the program's names; pending scalars: the host code
 };
+
+// What a run leaves for an output that the host finishes: scalars of its own, and where others arrive. Whoever asks computes it, from
+// that alone and in memory of his own: there is nothing to do once, to lock, or to leave half done.
+typedef struct lf_finish_run {
+    lfuser_executable *executable; // retained: its code
+    uint32_t number;               // of abi.finishes
+    uint32_t n_arrivals;
+    struct {
+        lfuser_pending *pending; // retained: its mailbox slot
+        lf_mailbox box;          // the same slot; `seen` is this output's own
+        uint8_t word;
+    } arrivals[LFUSER_ABI_FINISH_WORDS];
+    uint64_t words[LFUSER_ABI_FINISH_WORDS]; // those of the run
+} lf_finish_run;
 
 struct lfuser_pending {
     lfuser_device *device; // retained
-    lf_mailbox box;
+    lf_mailbox box;        // without a slot where the host finishes it
+    lf_finish_run *finish; // owned, or NULL
     lf_dtype dtype;
     bool captured;       // by a graph, which may write the slot again and again
-    lf_count references; // the caller, and callbacks
+    lf_count references; // the caller, callbacks, and what is finished from it
 };
 
 struct lfuser_completion {
@@ -224,6 +240,11 @@ void lf_executable_free_replays(lfuser_executable *e); // its runs are over
 
 // pending.c
 lf_status lf_pending_create(lfuser_device *d, lf_dtype dtype, bool captured, lfuser_pending **out_pending) LF_MUST_USE;
+// One that the host finishes: arrivals[i] belongs to abi.arrivals[i]. What it needs of the run's own follows when that is known.
+lf_status lf_pending_create_finish(lfuser_executable *e, lf_dtype dtype, uint32_t finish, lfuser_pending *const *arrivals,
+                                   lfuser_pending **out_pending) LF_MUST_USE;
+void lf_pending_keep_operands(lfuser_pending *p, const uint64_t *slots);
+bool lf_pending_is_there(const lfuser_pending *p);        // all that it is made from
 void lf_pending_release(lfuser_pending *p, bool written); // written: nothing that could write to it is under way
 
 // watch.c

@@ -61,8 +61,9 @@ void lf_device_release(lfuser_device *d) {
     if (!d || atomic_fetch_sub(&d->references, 1) != 1) return;
     lf_vec_finish(&d->orphans);
     lf_completions_free(d);
-    for (void *spare; (spare = lf_spares_take(&d->spare_pendings)) || (spare = lf_spares_take(&d->spare_tensors));)
-        lf_free(&d->context->allocator, spare);
+    lf_spares *const spares[] = {&d->spare_pendings, &d->spare_finishes, &d->spare_tensors};
+    for (unsigned i = 0; i < sizeof spares / sizeof *spares; i++)
+        for (void *spare; (spare = lf_spares_take(spares[i]));) lf_free(&d->context->allocator, spare);
     if (d->health) d->device->ops->event_destroy(d->health);
     if (d->mailboxes) lf_mailbox_pool_destroy(d->mailboxes);
     if (d->device) d->device->ops->destroy(d->device);

@@ -19,15 +19,16 @@ lf_frame *lf_frame_take(lfuser_executable *e) {
     }
     const lfuser_abi_program *abi = &e->program->abi;
     size_t slots = (abi->n_slots + 1u) * sizeof(uint64_t), planned = (abi->n_launches + 1u) * sizeof(lf_planned);
-    size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox),
+    size_t boxes = (abi->n_fetches + 1u) * sizeof(lf_mailbox), arrivals = (abi->n_arrivals + 1u) * sizeof(lfuser_pending *),
            launches = e->replay_from ? 2 * abi->n_launches * sizeof(lf_launch) : 0;
-    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + boxes + launches);
+    lf_frame *f = lf_alloc_zero(&e->context->allocator, sizeof *f + 2 * slots + planned + boxes + arrivals + launches);
     if (!f) return NULL;
     f->slots = (uint64_t *)(f + 1);
     f->args = f->slots + abi->n_slots + 1;
     f->planned = (lf_planned *)(f->args + abi->n_slots + 1);
     f->boxes = (lf_mailbox *)(f->planned + abi->n_launches + 1);
-    f->launches = (lf_launch *)(f->boxes + abi->n_fetches + 1);
+    f->arrivals = (lfuser_pending **)(f->boxes + abi->n_fetches + 1);
+    f->launches = (lf_launch *)(f->arrivals + abi->n_arrivals + 1);
     return f;
 }
 
@@ -182,7 +183,6 @@ void lfuser_executable_destroy(lfuser_executable *e) {
             for (unsigned v = 0; v < LF_MAX_CLASSES; v++) lf_variant_free(e, atomic_load(&e->kernels[i].variants[v]));
     }
     for (unsigned i = 0; i < LF_FRAMES; i++) free_frame(e, atomic_load(&e->frames[i]));
-    lf_loaded_release(e->context, e->host_code);
     lf_free(&e->context->allocator, e->kernels);
     lf_vec_finish(&e->streams);
     pthread_mutex_destroy(&e->lock);
@@ -194,6 +194,7 @@ void lf_executable_retain(lfuser_executable *e) { atomic_fetch_add(&e->reference
 
 void lf_executable_release(lfuser_executable *e) {
     if (!e || atomic_fetch_sub(&e->references, 1) != 1) return;
+    lf_loaded_release(e->context, e->host_code);
     lf_program_destroy(e->program);
     lf_fusion_release(e->fusion);
     lf_free(&e->context->allocator, e);

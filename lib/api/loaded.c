@@ -105,7 +105,7 @@ static lf_status load_kernel(lfuser_context *c, const void *bytes, size_t size, 
 static lf_status load_host(lfuser_context *c, const lf_program *p, const void *bytes, size_t size, lf_object *o) {
     o->code = (void *)(uintptr_t)bytes; // lent for the call; it is only read
     o->code_size = size;
-    lf_status s = lf_host_load(&c->allocator, p->abi.n_stages, o);
+    lf_status s = lf_host_load(&c->allocator, &p->abi, o);
     o->code = NULL;
     return s;
 }
@@ -115,6 +115,7 @@ static void release_object(lfuser_context *c, lf_object *o) {
     lf_free(&c->allocator, o->text);
     lf_free(&c->allocator, o->code);
     lf_free(&c->allocator, o->stages);
+    lf_free(&c->allocator, o->finishes);
     *o = (lf_object){0};
 }
 

@@ -134,6 +134,44 @@ static lf_status ask_for_buffer(lf_run *r, uint32_t i) {
                                            "@%s: the caller's allocator gave no buffer for output %u", r->abi->name, i);
 }
 
+// All pending scalars, those first that others are finished from.
+static lf_status prepare_pending(lf_run *r) {
+    lfuser_pending **arrivals = r->frame->arrivals;
+    for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
+        const lfuser_abi_output *o = &r->abi->outputs[i];
+        lfuser_pending **out = &r->outputs[i].pending;
+        if (o->kind != LFUSER_ABI_PENDING || o->finish != LFUSER_ABI_NONE) continue;
+        LF_TRY(lf_pending_create(r->e->device, (lf_dtype)o->dtype, r->capturing, out));
+        r->frame->slots[o->slot] = (uint64_t)(uintptr_t)(*out)->box.device_slot;
+    }
+    for (uint32_t i = 0; i < r->abi->n_arrivals; i++) {
+        const lfuser_abi_arrival *a = &r->abi->arrivals[i];
+        if (a->output != LFUSER_ABI_NONE) {
+            arrivals[i] = r->outputs[a->output].pending;
+            atomic_fetch_add(&arrivals[i]->references, 1);
+        } else {
+            LF_TRY(lf_pending_create(r->e->device, (lf_dtype)a->dtype, r->capturing, &arrivals[i]));
+            r->frame->slots[a->box_slot] = (uint64_t)(uintptr_t)arrivals[i]->box.device_slot;
+        }
+    }
+    for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
+        const lfuser_abi_output *o = &r->abi->outputs[i];
+        if (o->kind != LFUSER_ABI_PENDING || o->finish == LFUSER_ABI_NONE) continue;
+        LF_TRY(lf_pending_create_finish(r->e, (lf_dtype)o->dtype, o->finish, arrivals, &r->outputs[i].pending));
+    }
+    return NULL;
+}
+
+void lf_run_keep_operands(const lf_run *r) {
+    for (uint32_t i = 0; i < r->abi->n_outputs; i++)
+        if (r->outputs[i].pending && r->outputs[i].pending->finish)
+            lf_pending_keep_operands(r->outputs[i].pending, r->frame->slots);
+    for (uint32_t i = 0; i < r->abi->n_arrivals; i++) { // whoever needs them holds them
+        lf_pending_release(r->frame->arrivals[i], false);
+        r->frame->arrivals[i] = NULL;
+    }
+}
+
 lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         const lfuser_abi_output *o = &r->abi->outputs[i];
@@ -144,14 +182,11 @@ lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
         LF_TRY(into ? output_into(r, i) : given_output(r, i, r->outputs[i].tensor));
         LF_TRY(check_overlaps(r, i));
     }
+    if (!stage) LF_TRY(prepare_pending(r));
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         const lfuser_abi_output *o = &r->abi->outputs[i];
         uint64_t *slot = &r->frame->slots[o->slot];
-        if (o->stage != stage) continue;
-        if (o->kind == LFUSER_ABI_PENDING) {
-            LF_TRY(lf_pending_create(r->e->device, (lf_dtype)o->dtype, r->capturing, &r->outputs[i].pending));
-            slot[0] = (uint64_t)(uintptr_t)r->outputs[i].pending->box.device_slot;
-        } else if (o->kind == LFUSER_ABI_TENSOR && o->into == LFUSER_ABI_NONE && !r->outputs[i].tensor) {
+        if (o->stage == stage && o->kind == LFUSER_ABI_TENSOR && o->into == LFUSER_ABI_NONE && !r->outputs[i].tensor) {
             LF_TRY(lf_tensor_allocate(r->stream, (lf_dtype)o->dtype, o->rank, (const int64_t *)&slot[1],
                                       &r->outputs[i].allocated));
             const lfuser_tensor *t = &r->outputs[i].allocated->tensor;
@@ -179,6 +214,12 @@ void lf_run_deliver_host_values(const lf_run *r, uint32_t n_stages) {
 
 // After a failure: what was made for the caller goes back.
 void lf_run_withdraw_outputs(const lf_run *r) {
+    for (uint32_t i = 0; i < r->abi->n_arrivals; i++) {
+        lfuser_pending *arrival = r->frame->arrivals[i];
+        if (arrival) arrival->captured = r->capturing;
+        lf_pending_release(arrival, !r->capturing);
+        r->frame->arrivals[i] = NULL;
+    }
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         lfuser_output *out = &r->outputs[i];
         if (out->allocated) out->allocated->deleter(out->allocated);

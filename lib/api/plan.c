@@ -75,6 +75,8 @@ static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, si
         slots[stage->workspace_slot] = SOMEWHERE;
         for (uint32_t i = 0; i < r.abi->n_constants; i++) slots[r.abi->constants[i].slot] = SOMEWHERE;
         for (uint32_t i = 0; i < r.abi->n_fetches; i++) slots[r.abi->fetches[i].box_slot] = SOMEWHERE;
+        for (uint32_t i = 0; i < r.abi->n_arrivals; i++)
+            if (r.abi->arrivals[i].output == LFUSER_ABI_NONE) slots[r.abi->arrivals[i].box_slot] = SOMEWHERE;
         if (r.abi->error_slot != LFUSER_ABI_NONE) slots[r.abi->error_slot] = SOMEWHERE;
         e->host.bind(slots);
         for (uint32_t i = stage->first_launch; i < stage->first_launch + stage->n_launches && !s; i++) {

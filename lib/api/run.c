@@ -355,6 +355,7 @@ lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const
     else if (!s && out_completion)
         s = lf_completion_create_done(e, &r.completion);
     if (!s) lf_run_deliver_host_values(&r, r.abi->n_stages);
+    if (!s && r.abi->n_finishes) lf_run_keep_operands(&r);
     lf_fp_leave(fp);
     if (s && started) lf_run_withdraw_outputs(&r);
     if (r.frame) lf_frame_give(e, r.frame);

@@ -49,6 +49,8 @@ lf_status lf_run_check_pointer(const lf_run *r, uint64_t address, char *out_text
 // outputs.c
 // Outputs whose extents this stage's infer has written: the caller's buffers are checked, others allocated, mailboxes taken.
 lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) LF_MUST_USE;
+// What the host finishes gets what it needs of the run; all stages have been inferred.
+void lf_run_keep_operands(const lf_run *r);
 // Kinds of all outputs, and the values of host scalars that the first n_stages stages computed.
 void lf_run_deliver_host_values(const lf_run *r, uint32_t n_stages);
 // After a failure, when nothing is under way any more: what was made for the caller goes back.

@@ -23,7 +23,7 @@ static void let_go(lf_watch *w) {
 
 static bool has_happened(const lf_watch *w, bool look_at_device) {
     if (w->completion) return lf_completion_is_over(w->completion);
-    if (lf_mailbox_ready(&w->pending->box)) return true;
+    if (lf_pending_is_there(w->pending)) return true;
     if (!look_at_device) return false;
     lf_status s = lf_device_health(w->pending->device); // a broken device delivers nothing any more: whoever asks is told
     bool broken = s != NULL;

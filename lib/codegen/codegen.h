@@ -33,9 +33,10 @@ typedef struct lf_host_code {
 typedef struct lf_object {
     lfuser_abi_infer infer; // host code of the first stage
     lfuser_abi_bind bind;
-    lf_host_code *stages; // of every stage, abi.n_stages; owned
-    void *address;        // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end); SIM: lf_sim_program
-    char *text;           // CUDA kernel: PTX, NUL-terminated; owned
+    lf_host_code *stages;              // of every stage, abi.n_stages; owned
+    lfuser_abi_finish_entry *finishes; // abi.n_finishes; owned
+    void *address; // CPU kernel: void (*)(const uint64_t *args, uint64_t begin, uint64_t end); SIM: lf_sim_program
+    char *text;    // CUDA kernel: PTX, NUL-terminated; owned
     size_t text_size;
     void *code; // host code and CPU kernel: the relocatable object that was loaded, to be stored; owned
     size_t code_size;
@@ -51,6 +52,7 @@ typedef struct lf_object {
 
 #define LF_HOST_INFER "infer" // entries of host code
 #define LF_HOST_BIND "bind"
+#define LF_HOST_FINISH "finish"
 
 typedef enum lf_emit_stage { LF_STAGE_HOST_IR, LF_STAGE_HOST_ASM, LF_STAGE_KERNEL_IR, LF_STAGE_KERNEL_ASM } lf_emit_stage;
 
@@ -69,7 +71,7 @@ typedef struct lf_codegen_table {
     const lf_timing *(*timing)(const lf_codegen *c); // borrowed; any thread
 } lf_codegen_table;
 
-enum { LF_CODEGEN_VERSION = 2 };
+enum { LF_CODEGEN_VERSION = 3 };
 // The module's one export.
 const lf_codegen_table *lfuser_codegen_entry(uint32_t version);
 #endif

@@ -1,6 +1,6 @@
 // Grouping (see partition.h): first every op gets its group, then the values that cross groups are stored or recomputed, then
 // outputs are attached. Does not belong here: how a group becomes a kernel (lib/schedule).
-#include "partition/partition.h"
+#include "partition/finish.h"
 #include "partition/stages.h"
 #include <string.h>
 
@@ -34,7 +34,7 @@ lf_value *lf_base_in_stage(const lf_partition *p, uint32_t stage, lf_value *v) {
 }
 
 const lf_node *lf_node_of(const lf_partition *p, const lf_value *v) {
-    static const lf_node none = {.group = LF_NO_GROUP};
+    static const lf_node none = {.group = LF_NO_GROUP, .finish = LF_NO_FINISH, .arrival = LF_NO_ARRIVAL};
     return v->id < p->n_nodes ? &p->nodes[v->id] : &none;
 }
 
@@ -427,7 +427,7 @@ static lf_status add_root(lf_partition *p, uint32_t number, lf_value *value, lf_
         group->roots = grown;
         group->roots_capacity = capacity;
     }
-    group->roots[group->n_roots] = (lf_root){.value = value, .cls = cls};
+    group->roots[group->n_roots] = (lf_root){.value = value, .cls = cls, .arrival = LF_NO_ARRIVAL};
     *out_root = &group->roots[group->n_roots++];
     return NULL;
 }
@@ -523,10 +523,33 @@ static bool is_one_element(const lf_type *type) {
     return true;
 }
 
+static bool writes_something(const lf_partition *p, const lf_group *group) {
+    bool any = group->n_roots != 0;
+    for (uint32_t i = 0; i < group->n_nodes && !any; i++)
+        for (unsigned r = 0; r < group->nodes[i]->n_results; r++) any |= p->nodes[group->nodes[i]->results[r].id].stored;
+    return any;
+}
+
+// One of the last kernels that has a single row, or a single element, can copy a scalar besides.
+static lf_status group_for_copy(lf_partition *p, lf_value *value, uint32_t *out_number, lf_extent_class *out_class) {
+    operands_summary s = {.partition = p, .stage = p->stage};
+    LF_TRY(summarise_operand(&s, value));
+    bool may = !value->type.tensor && !(p->debug & LF_DEBUG_NO_FUSION);
+    for (uint32_t back = 1; may && back <= SIBLINGS && back + s.after <= p->n_groups; back++) {
+        const lf_group *group = p->groups[ *out_number = p->n_groups - back];
+        if (group->stage == p->stage && !group->serial && class_in_group(group, &value->type, out_class) &&
+            writes_something(p, group))
+            return NULL;
+    }
+    *out_class = LF_CLASS_FULL;
+    return new_group(p, LF_GROUP_POINTWISE, &value->type, 0, out_number);
+}
+
 static lf_status copy_group(lf_partition *p, lf_value *value, lf_root **out_root) {
     uint32_t number;
-    LF_TRY(new_group(p, LF_GROUP_POINTWISE, &value->type, 0, &number));
-    LF_TRY(add_root(p, number, value, LF_CLASS_FULL, out_root));
+    lf_extent_class cls;
+    LF_TRY(group_for_copy(p, value, &number, &cls));
+    LF_TRY(add_root(p, number, value, cls, out_root));
     crossing c = {p, number};
     return cross_operand(&c, value);
 }
@@ -546,9 +569,17 @@ static lf_status place_root(lf_partition *p, lf_value *value, lf_root **out_root
 static lf_status place_output(lf_partition *p, uint32_t output) {
     lf_value *value = p->graph->outputs[output].value;
     lf_root *root;
-    if (lf_on_host_at_end(p, value)) return NULL;
+    if (lf_on_host_at_end(p, value) || lf_node_of(p, value)->finish != LF_NO_FINISH) return NULL;
     LF_TRY(place_root(p, value, &root));
     return add_output(p, root, output);
+}
+
+static lf_status place_arrival(lf_partition *p, uint32_t number) {
+    lf_root *root;
+    if (p->arrivals[number].output != LF_NO_OUTPUT) return NULL;
+    LF_TRY(place_root(p, p->arrivals[number].value, &root));
+    root->arrival = number;
+    return NULL;
 }
 
 static void mark_live(lf_partition *p, const lf_value *v) {
@@ -581,11 +612,17 @@ static bool is_live(const lf_partition *p, const lf_op *op) {
     return false;
 }
 
+static bool is_placed(const lf_partition *p, const lf_op *op, uint32_t stage) {
+    if (!lf_is_node(op) || !is_live(p, op)) return false;
+    const lf_node *node = &p->nodes[op->results[0].id];
+    return node->stage == stage && !node->finished;
+}
+
 // The groups of one stage, and what the next one needs of them.
 static lf_status place_stage(lf_partition *p, uint32_t stage, lf_op *last) {
     p->stage = stage;
     for (lf_op *op = p->graph->first; op; op = op == last ? NULL : op->next) // joining adds host ops behind the last one
-        if (lf_is_node(op) && is_live(p, op) && p->nodes[op->results[0].id].stage == stage) LF_TRY(place_op(p, op));
+        if (is_placed(p, op, stage)) LF_TRY(place_op(p, op));
     for (lf_op *op = p->graph->first; op && stage + 1 < p->n_stages; op = op == last ? NULL : op->next) {
         if (op->code != LF_OP_ITEM || op->alias) continue;
         const lf_node *node = &p->nodes[op->results[0].id];
@@ -641,9 +678,11 @@ lf_status lf_partition_create(lf_graph *g, uint32_t debug, lf_partition **out_pa
     p->nodes = LF_ARENA_ARRAY(&p->arena, lf_node, p->n_nodes);
     lf_status s = p->nodes ? NULL : lf_out_of_memory();
     if (!s)
-        for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i].group = LF_NO_GROUP;
+        for (uint32_t i = 0; i < p->n_nodes; i++)
+            p->nodes[i] = (lf_node){.group = LF_NO_GROUP, .finish = LF_NO_FINISH, .arrival = LF_NO_ARRIVAL};
     if (!s) lf_stages_find(p);
     if (!s) find_live(p);
+    if (!s) s = lf_finishes_find(p);
     lf_op *last = g->last;
     for (uint32_t stage = 0; !s && stage < p->n_stages; stage++) s = place_stage(p, stage, last);
     for (uint32_t i = 0; i < p->n_groups && !s; i++) {
@@ -652,6 +691,7 @@ lf_status lf_partition_create(lf_graph *g, uint32_t debug, lf_partition **out_pa
             s = lf_visit_operands(p->groups[i]->nodes[k], cross_operand, &c);
     }
     for (uint32_t i = 0; i < g->n_outputs && !s; i++) s = place_output(p, i);
+    for (uint32_t i = 0; i < p->n_arrivals && !s; i++) s = place_arrival(p, i);
     for (uint32_t i = 0; i < p->n_groups && !s; i++)
         for (uint32_t k = 0; k < p->groups[i]->n_nodes && !s; k++)
             for (unsigned r = 0; r < p->groups[i]->nodes[k]->n_results && !s; r++) {

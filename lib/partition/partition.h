@@ -9,13 +9,20 @@
 // Stages: where the host needs a pending scalar (an extent that comes from one), what depends on it runs in a later stage, before
 // which the host fetches the scalar. Every group is of one stage and groups are ordered by stage. Within a stage whose beginning
 // knows a pending scalar, that scalar is a host value like any other. Programs without sync points have one stage.
+//
+// Arithmetic on pending scalars that no kernel reads belongs to no group either: the host finishes it after what it begins with has
+// arrived (finish.c).
 #ifndef LF_PARTITION_PARTITION_H
 #define LF_PARTITION_PARTITION_H
 #include "analysis/space.h"
 #include "base/debug.h"
+#include <lfuser/launch_abi.h>
 
 #define LF_NO_GROUP UINT32_MAX
 #define LF_NEVER UINT32_MAX
+#define LF_NO_FINISH UINT32_MAX
+#define LF_NO_ARRIVAL UINT32_MAX
+#define LF_NO_OUTPUT UINT32_MAX
 
 typedef enum lf_group_kind {
     LF_GROUP_POINTWISE,
@@ -37,7 +44,8 @@ typedef struct lf_root {
     bool temporary;    // into workspace, for later groups
     uint32_t *outputs; // numbers of the graph's outputs that it goes to
     uint32_t n_outputs;
-    bool fetched; // a scalar that the host needs for the next stage
+    bool fetched;     // a scalar that the host needs for the next stage
+    uint32_t arrival; // number of the arrival, or LF_NO_ARRIVAL
 } lf_root;
 
 typedef struct lf_group {
@@ -65,7 +73,24 @@ typedef struct lf_node {
     uint32_t stage;       // device values: stage in which it is computed at the earliest
     uint32_t known;       // pending scalars: first stage at whose beginning the host knows it; LF_NEVER
     bool needed;          // pending scalars: the host needs it
+    bool read;            // pending scalars: kernels need it
+    bool finished;        // pending scalars: the host computes it after arrivals
+    uint32_t finish;      // number of the finish that gives it, or LF_NO_FINISH
+    uint32_t arrival;     // LF_NO_ARRIVAL: no finish begins with it
 } lf_node;
+
+// An output that the host finishes, and what that begins with: host scalars of the run, and others that kernels deliver.
+typedef struct lf_finish {
+    lf_value *value;
+    lf_value *from[LFUSER_ABI_FINISH_WORDS];
+    uint32_t n_from;
+} lf_finish;
+
+// A scalar that a kernel delivers because finishes begin with it.
+typedef struct lf_arrival {
+    lf_value *value;
+    uint32_t output; // that it is besides, or LF_NO_OUTPUT
+} lf_arrival;
 
 // Two groups over one shape, where one reduces (or only visits) the axes that the other keeps, and both read the same elements: one
 // kernel can do both (mixed.c). It walks the rows of `group`; the reductions of group `columns` run over its rows and leave partial
@@ -86,6 +111,9 @@ typedef struct lf_partition {
     uint32_t n_nodes;
     uint32_t n_stages;
     uint32_t stage; // while groups are made: new ones are of this stage
+    lf_finish *finishes;
+    lf_arrival *arrivals;
+    uint32_t n_finishes, n_arrivals;
 } lf_partition;
 
 // debug: lf_debug switches; normally 0.

@@ -29,6 +29,10 @@ static void put_value(const lf_partition *p, lf_arena *arena, lf_text *t, const 
         return;
     }
     const char *kind = real->where == LF_PENDING ? "pending" : "device";
+    if (lf_node_of(p, real)->finished) {
+        lf_text_put(t, "pending  %s; finished on the host\n", why_pending(real));
+        return;
+    }
     const lf_node *node = lf_node_of(p, lf_view_base((lf_value *)real));
     if (v->def->code == LF_OP_PARAM)
         lf_text_put(t, "device   tensor parameter\n");
@@ -68,7 +72,7 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
         const lf_value *named = root->n_outputs ? p->graph->outputs[root->outputs[0]].written : root->value;
         lf_text_put(t, " %s", lf_value_text(arena, named));
         if (root->temporary) lf_text_put(t, " to workspace");
-        if (root->fetched) lf_text_put(t, " to the host");
+        if (root->fetched || root->arrival != LF_NO_ARRIVAL) lf_text_put(t, " to the host");
         for (uint32_t k = 0; k < root->n_outputs; k++) {
             const lf_output *output = &p->graph->outputs[root->outputs[k]];
             lf_text_put(t, output->into ? " to output %u (into %s)" : " to output %u", root->outputs[k],
@@ -77,6 +81,24 @@ static void put_group(const lf_partition *p, lf_arena *arena, lf_text *t, uint32
         if (i + 1 < group->n_roots) lf_text_put(t, ",");
     }
     lf_text_put(t, "\n");
+}
+
+// Outputs that the host finishes, and from what.
+static void put_finishes(const lf_partition *p, lf_arena *arena, lf_text *t) {
+    if (p->n_finishes) lf_text_put(t, "finished on the host:\n");
+    for (uint32_t i = 0; i < p->graph->n_outputs; i++) {
+        const lf_node *node = lf_node_of(p, p->graph->outputs[i].value);
+        if (node->finish == LF_NO_FINISH) continue;
+        const lf_finish *f = &p->finishes[node->finish];
+        lf_text_put(t, "  output %u: %s when", i, lf_value_text(arena, p->graph->outputs[i].written));
+        for (uint32_t k = 0, n = 0; k < f->n_from; k++)
+            if (!lf_on_host_at_end(p, f->from[k])) lf_text_put(t, "%s %s", n++ ? "," : "", lf_value_text(arena, f->from[k]));
+        lf_text_put(t, " arrive");
+        for (uint32_t k = 0, n = 0; k < f->n_from; k++)
+            if (lf_on_host_at_end(p, f->from[k]))
+                lf_text_put(t, "%s %s", n++ ? "," : "; with", lf_value_text(arena, f->from[k]));
+        lf_text_put(t, "\n");
+    }
 }
 
 static void put_sync_points(const lf_partition *p, lf_arena *arena, lf_text *t) {
@@ -112,6 +134,7 @@ lf_status lf_partition_print(const lf_partition *p, char **out_text) {
         alive += !p->groups[i]->dead;
     }
     if (!alive) lf_text_put(&t, "  none: the whole program is host code\n");
+    put_finishes(p, &arena, &t);
     put_sync_points(p, &arena, &t);
     if (arena.failed) t.failed = true;
     lf_arena_finish(&arena);

@@ -6,7 +6,8 @@
 
 _Static_assert(sizeof(lf_stmt) == 104, "a statement has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_access) == 224, "an access has changed: does its key say all of it?");
-_Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16,
+_Static_assert(sizeof(lf_slot_store) == 24 && sizeof(lf_fetch) == 16 && sizeof(lf_program_finish) == 16 &&
+                   sizeof(lfuser_abi_finish_operand) == 12,
                "what host code does has changed: does its key say all of it?");
 _Static_assert(sizeof(lf_loop) == 304, "a loop has changed: does its key say all of it?");
 
@@ -102,6 +103,10 @@ static bool is_leaf(const lf_op *op) {
 static void mark_needed(host_key *h) {
     const lf_program *p = h->p;
     for (uint32_t i = 0; i < p->n_stores; i++) h->needed[lf_resolve(p->stores[i].value)->id] = true;
+    for (uint32_t i = 0; i < p->abi.n_finishes; i++) {
+        h->needed[p->finishes[i].value->id] = true;
+        for (uint32_t k = 0; k < p->abi.finishes[i].n_operands; k++) h->needed[p->finishes[i].from[k]->id] = true;
+    }
     for (uint32_t i = 0; i < p->abi.n_checks; i++)
         for (uint32_t k = 0; k < p->checks[i]->n_operands; k++) h->needed[p->checks[i]->operands[k]->id] = true;
     for (const lf_op *op = p->graph->last; op; op = op->prev) {
@@ -136,6 +141,15 @@ static void put_values(host_key *h) {
     }
 }
 
+static void put_finish(host_key *h, uint32_t number) {
+    const lfuser_abi_finish *f = &h->p->abi.finishes[number];
+    const lf_program_finish *values = &h->p->finishes[number];
+    put(h->out, f->n_operands | (uint64_t)f->result << 32);
+    put(h->out, h->number[values->value->id]);
+    for (uint32_t k = 0; k < f->n_operands; k++)
+        put(h->out, h->number[values->from[k]->id] | (uint64_t)h->p->abi.finish_operands[f->first_operand + k].word << 32);
+}
+
 void lf_program_host_key(const lf_program *p, lf_text *out) {
     size_t n = p->graph->n_values + 1u;
     host_key h = {.p = p, .out = out};
@@ -159,6 +173,8 @@ void lf_program_host_key(const lf_program *p, lf_text *out) {
             put(out, p->fetches[i].slot | (uint64_t)p->fetches[i].stage << 32);
             put(out, h.needed[p->fetches[i].value->id] ? h.number[p->fetches[i].value->id] : UINT32_MAX);
         }
+        put(out, p->abi.n_finishes);
+        for (uint32_t i = 0; i < p->abi.n_finishes; i++) put_finish(&h, i);
         put(out, p->abi.n_checks | (uint64_t)p->abi.numbers_slot << 32);
         for (uint32_t i = 0; i < p->abi.n_checks; i++) {
             put(out, p->checks[i]->n_operands | (uint64_t)p->check_stages[i] << 32);

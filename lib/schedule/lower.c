@@ -441,6 +441,11 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
         LF_TRY(lf_planner_fetch(l->planner, root->value, &address));
         deliver(l, root->value, value, address);
     }
+    if (root->arrival != LF_NO_ARRIVAL) {
+        lf_value *address = lf_planner_arrival(l->planner, root->arrival);
+        if (!address) return lf_out_of_memory();
+        deliver(l, root->value, value, address);
+    }
     return NULL;
 }
 

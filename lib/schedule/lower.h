@@ -26,7 +26,8 @@ lf_status lf_planner_buffer(lf_planner *planner, const lf_value *v, lf_buffer *o
 lf_status lf_planner_output(lf_planner *planner, uint32_t output,
                             lf_buffer *out_buffer) LF_MUST_USE; // PENDING: address of the mailbox slot
 lf_status lf_planner_fetch(lf_planner *planner, const lf_value *v,
-                           lf_value **out_address) LF_MUST_USE; // of the mailbox slot
+                           lf_value **out_address) LF_MUST_USE;     // of the mailbox slot
+lf_value *lf_planner_arrival(lf_planner *planner, uint32_t number); // address of the mailbox slot; NULL: out of memory
 // Workspace for one kernel: 2 * 8 bytes an element of this type, 2 * 16 where that is of more than 4 bytes.
 lf_status lf_planner_scratch(lf_planner *planner, const lf_type *type, lf_value **out_address) LF_MUST_USE;
 // So many bytes of workspace for the rest of the stage.

@@ -1,45 +1,12 @@
 // The plan of a whole fusion: slots of the frame, buffers, workspace, argument blocks, launches (see program.h).
 // Does not belong here: what a kernel computes (lower*.c), which ops share one (lib/partition).
-#include "schedule/program.h"
-#include "schedule/lower.h"
+#include "schedule/planner.h"
 #include "base/timing.h"
 #include <string.h>
 
-// A stretch of workspace that lives from the group that writes it to the last one that reads it.
-typedef struct stretch {
-    const lf_value *value;
-    lf_value *bytes;     // rounded up to ALIGNMENT
-    lf_value *offset;    // host i64, NULL = 0
-    uint32_t free_after; // group
-    uint32_t stage;      // in whose workspace it lies
-} stretch;
-
-struct lf_planner {
-    lf_program *program;
-    lf_graph *g;
-    lf_partition *partition;
-    lf_arena *arena;
-    LF_VEC(lf_slot_store) stores;
-    LF_VEC(stretch) stretches;
-    LF_VEC(lf_loop *) kernels;
-    LF_VEC(lfuser_abi_launch) launches;
-    LF_VEC(lfuser_abi_constant) constants;
-    LF_VEC(const lf_op *) constant_ops;
-    LF_VEC(const lf_op *) index_ops;
-    LF_VEC(lf_fetch) fetches;
-    LF_VEC(lfuser_abi_fetch) abi_fetches;
-    LF_VEC(struct mixed_pair) pairs;
-    lfuser_abi_stage *stages;
-    uint32_t stage;      // that is planned
-    lf_value *workspace; // its bytes so far; NULL = 0
-    uint32_t *output_slots;
-    uint32_t n_slots;
-    bool reports_index_errors;
-};
-
 enum { ALIGNMENT = 256 };
 
-static uint32_t take_slots(lf_planner *pl, uint32_t n) {
+uint32_t lf_planner_slots(lf_planner *pl, uint32_t n) {
     uint32_t first = pl->n_slots;
     pl->n_slots += n;
     return first;
@@ -51,16 +18,13 @@ static lf_status add_store(lf_planner *pl, lf_value *value, uint32_t slot, lf_ph
     return NULL;
 }
 
-// As soon as it is known.
-static lf_status add_result(lf_planner *pl, lf_value *value, uint32_t slot, uint32_t *io_stage) {
+lf_status lf_planner_result(lf_planner *pl, lf_value *value, uint32_t slot, uint32_t *io_stage) {
     uint32_t stage = lf_known_stage(pl->partition, value);
     if (!value || !lf_vec_push(&pl->stores, ((lf_slot_store){value, slot, LF_PHASE_INFER, stage})))
         return lf_out_of_memory();
     if (*io_stage < stage) *io_stage = stage;
     return NULL;
 }
-
-static uint32_t words_of(lf_dtype d) { return d == LF_C128 ? 2 : 1; }
 
 // ---- parameters, outputs, checks -----------------------------------------------------------------------------------------------
 
@@ -72,7 +36,7 @@ static lf_status plan_params(lf_planner *pl) {
     for (uint32_t i = 0; i < g->n_params; i++) {
         const lf_value *v = g->params[i];
         uint8_t kind = !v->type.tensor ? LFUSER_ABI_SCALAR : v->type.host ? LFUSER_ABI_HOST_TENSOR : LFUSER_ABI_TENSOR;
-        slots[i] = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
+        slots[i] = lf_planner_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : lf_words_of(v->type.dtype));
         params[i] = (lfuser_abi_param){v->name, kind, (uint8_t)v->type.dtype, v->type.rank, false, slots[i]};
         for (uint32_t k = 0; k < g->n_outputs; k++) params[i].written |= g->outputs[k].into == v;
     }
@@ -100,14 +64,19 @@ static lf_status plan_outputs(lf_planner *pl) {
                        : v->type.tensor                      ? LFUSER_ABI_HOST_TENSOR
                        : lf_on_host_at_end(pl->partition, v) ? LFUSER_ABI_SCALAR
                                                              : LFUSER_ABI_PENDING;
-        uint32_t slot = take_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : words_of(v->type.dtype));
+        uint32_t slot = lf_planner_slots(pl, kind == LFUSER_ABI_TENSOR ? 1 + 2u * v->type.rank : lf_words_of(v->type.dtype));
         pl->output_slots[i] = slot;
-        outputs[i] = (lfuser_abi_output){
-            o->name, kind, (uint8_t)v->type.dtype, v->type.rank, slot, o->into ? param_number(g, o->into) : LFUSER_ABI_NONE,
-            0};
-        if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR) LF_TRY(add_result(pl, v, slot, &outputs[i].stage));
+        outputs[i] = (lfuser_abi_output){.name = o->name,
+                                         .kind = kind,
+                                         .dtype = (uint8_t)v->type.dtype,
+                                         .rank = v->type.rank,
+                                         .slot = slot,
+                                         .into = o->into ? param_number(g, o->into) : LFUSER_ABI_NONE,
+                                         .finish = lf_node_of(pl->partition, v)->finish};
+        if (kind == LFUSER_ABI_SCALAR || kind == LFUSER_ABI_HOST_TENSOR)
+            LF_TRY(lf_planner_result(pl, v, slot, &outputs[i].stage));
         for (unsigned a = 0; kind == LFUSER_ABI_TENSOR && a < v->type.rank; a++)
-            LF_TRY(add_result(pl, v->type.dims[a], slot + 1 + a, &outputs[i].stage));
+            LF_TRY(lf_planner_result(pl, v->type.dims[a], slot + 1 + a, &outputs[i].stage));
     }
     pl->program->abi.outputs = outputs;
     pl->program->abi.n_outputs = g->n_outputs;
@@ -142,7 +111,7 @@ static lf_status plan_checks(lf_planner *pl) {
     }
     pl->program->abi.checks = checks;
     pl->program->abi.n_checks = n;
-    pl->program->abi.numbers_slot = take_slots(pl, 2 * LFUSER_ABI_MAX_NUMBERS);
+    pl->program->abi.numbers_slot = lf_planner_slots(pl, 2 * LFUSER_ABI_MAX_NUMBERS);
     return NULL;
 }
 
@@ -153,7 +122,7 @@ static lf_status constant_buffer(lf_planner *pl, const lf_value *v, lf_buffer *o
     for (size_t i = 0; i < pl->constant_ops.count; i++)
         if (pl->constant_ops.data[i] == v->def) slot = pl->constants.data[i].slot;
     if (slot == LFUSER_ABI_NONE) {
-        slot = take_slots(pl, 1);
+        slot = lf_planner_slots(pl, 1);
         if (!lf_vec_push(&pl->constants, ((lfuser_abi_constant){v->def->data, v->def->data_bytes, slot})) ||
             !lf_vec_push(&pl->constant_ops, v->def))
             return lf_out_of_memory();
@@ -196,13 +165,17 @@ lf_status lf_planner_fetch(lf_planner *pl, const lf_value *v, lf_value **out_add
     size_t i = 0;
     while (i < pl->fetches.count && pl->fetches.data[i].value != v) i++;
     if (i == pl->fetches.count) { // else: another version of the kernel
-        uint32_t box = take_slots(pl, 1), slot = take_slots(pl, words_of(v->type.dtype));
+        uint32_t box = lf_planner_slots(pl, 1), slot = lf_planner_slots(pl, lf_words_of(v->type.dtype));
         if (!lf_vec_push(&pl->fetches, ((lf_fetch){v, slot, pl->stage + 1})) ||
             !lf_vec_push(&pl->abi_fetches, ((lfuser_abi_fetch){box, slot, (uint8_t)v->type.dtype})))
             return lf_out_of_memory();
     }
     *out_address = lf_slot_value(pl->g, pl->abi_fetches.data[i].box_slot);
     return *out_address ? NULL : lf_out_of_memory();
+}
+
+lf_value *lf_planner_arrival(lf_planner *pl, uint32_t number) {
+    return lf_slot_value(pl->g, pl->program->abi.arrivals[number].box_slot);
 }
 
 uint32_t lf_planner_op_number(lf_planner *pl, const lf_op *op) {
@@ -373,10 +346,10 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     if (launch.multiplies && launch.merge_rows > loop->rows - 2)
         launch.merge_rows = (uint8_t)(loop->rows - 2); // m and n stay
     if (guard) {
-        launch.guard = take_slots(pl, 1);
+        launch.guard = lf_planner_slots(pl, 1);
         LF_TRY(add_store(pl, guard, launch.guard, LF_PHASE_BIND));
     }
-    launch.args_slot = take_slots(pl, loop->n_words);
+    launch.args_slot = lf_planner_slots(pl, loop->n_words);
     lfuser_abi_access *accesses = LF_ARENA_ARRAY(pl->arena, lfuser_abi_access, loop->n_accesses);
     if (!accesses) return lf_out_of_memory();
     for (uint32_t i = 0; i < loop->n_accesses; i++) {
@@ -398,7 +371,7 @@ static lf_status add_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
     for (uint32_t i = 0; i < loop->n_scalars; i++)
         LF_TRY(add_store(pl, loop->scalars[i], launch.args_slot + loop->scalar_words[i], LF_PHASE_BIND));
     if (loop->error_word != LFUSER_ABI_NONE) {
-        if (pl->program->abi.error_slot == LFUSER_ABI_NONE) pl->program->abi.error_slot = take_slots(pl, 1);
+        if (pl->program->abi.error_slot == LFUSER_ABI_NONE) pl->program->abi.error_slot = lf_planner_slots(pl, 1);
         LF_TRY(add_store(pl, lf_slot_value(pl->g, pl->program->abi.error_slot), launch.args_slot + loop->error_word,
                          LF_PHASE_BIND));
     }
@@ -424,13 +397,6 @@ static lf_status place_temporaries(lf_planner *pl, uint32_t number, uint32_t fro
         if (group->roots[i].temporary) LF_TRY(place_temporary(pl, group->roots[i].value, from));
     return NULL;
 }
-
-// A pair of groups whose work one kernel can do, followed by a small one; the plain kernels are launched where that one is not.
-typedef struct mixed_pair {
-    lf_mixed mixed;
-    lf_loop *combine;
-    uint32_t launch; // the first kernel's
-} mixed_pair;
 
 static lf_status find_pairs(lf_planner *pl) {
     lf_partition *p = pl->partition;
@@ -520,12 +486,13 @@ static lf_status plan_all(lf_planner *pl) {
     LF_TRY(plan_params(pl));
     LF_TRY(plan_outputs(pl));
     LF_TRY(plan_checks(pl));
+    LF_TRY(lf_planner_finishes(pl));
     abi->n_stages = pl->partition->n_stages;
     abi->stages = pl->stages = LF_ARENA_ARRAY(pl->arena, lfuser_abi_stage, abi->n_stages);
     if (!pl->stages) return lf_out_of_memory();
     for (uint32_t i = 0; i < abi->n_stages; i++) {
-        pl->stages[i].workspace_slot = take_slots(pl, 1);
-        pl->stages[i].workspace_bytes_slot = take_slots(pl, 1);
+        pl->stages[i].workspace_slot = lf_planner_slots(pl, 1);
+        pl->stages[i].workspace_bytes_slot = lf_planner_slots(pl, 1);
     }
     LF_TRY(find_pairs(pl));
     for (uint32_t i = 0; i < abi->n_stages; i++) LF_TRY(plan_stage(pl, i));

@@ -3,7 +3,7 @@
 #define LF_SCHEDULE_PROGRAM_H
 #include "schedule/loop.h"
 
-typedef enum lf_phase { LF_PHASE_INFER, LF_PHASE_BIND } lf_phase;
+typedef enum lf_phase { LF_PHASE_INFER, LF_PHASE_BIND, LF_PHASE_FINISH } lf_phase;
 
 // "Compute this host value and put it into this slot" (two slots for c128).
 typedef struct lf_slot_store {
@@ -19,6 +19,12 @@ typedef struct lf_fetch {
     uint32_t slot, stage;
 } lf_fetch;
 
+// "This output is computed from these, once they have arrived" (abi.finishes, abi.finish_operands say where all lie).
+typedef struct lf_program_finish {
+    const lf_value *value;
+    lf_value *const *from;
+} lf_program_finish;
+
 typedef struct lf_program {
     lf_arena arena;  // owns all below
     lf_graph *graph; // borrowed; the program adds implicit scalar ops to it
@@ -28,10 +34,11 @@ typedef struct lf_program {
     lf_loop **kernels;     // abi.n_kernels
     lf_slot_store *stores; // in any order; values may share subexpressions
     uint32_t n_stores;
-    lf_op **checks;          // CHECK ops, in the order of abi.checks; evaluated in `infer`
-    uint32_t *check_stages;  // in which stage's
-    lf_fetch *fetches;       // abi.n_fetches
-    const lf_op **index_ops; // index-error number n is index_ops[n - 1]
+    lf_op **checks;              // CHECK ops, in the order of abi.checks; evaluated in `infer`
+    uint32_t *check_stages;      // in which stage's
+    lf_fetch *fetches;           // abi.n_fetches
+    lf_program_finish *finishes; // abi.n_finishes
+    const lf_op **index_ops;     // index-error number n is index_ops[n - 1]
     uint32_t n_index_ops;
     uint32_t *param_slots; // first slot of each parameter (as in abi.params)
     uint64_t partition_ns; // how long grouping took
@@ -40,7 +47,7 @@ typedef struct lf_program {
 /* How host code finds its leaves: PARAM scalar or @host tensor p: slots[param_slots[p]];
    EXTENT(p, axis): slots[param_slots[p] + 1 + axis]; PITCH(p, axis): slots[param_slots[p] + 1 + rank + axis];
    SLOT(n): slots[n] (bind only); a fetched ITEM: its slot. A value that an earlier function has stored by an INFER store is loaded
-   from its slot instead of recomputed. */
+   from its slot instead of recomputed. A finish finds all but constants in its operands' words. */
 
 // Places, groups and schedules a finished graph.
 // debug: lf_debug switches; normally 0. fast: its kernels will be compiled for fast mode.

@@ -30,6 +30,24 @@ static void put_stage(const lf_program *p, uint32_t number, lf_arena *arena, lf_
     }
 }
 
+// Operands and results are words of the finish.
+static void put_finish(const lf_program *p, uint32_t number, lf_arena *arena, lf_text *t) {
+    const lfuser_abi_finish *f = &p->abi.finishes[number];
+    lf_text_put(t, "finish %u:\n", number);
+    for (uint32_t i = 0; i < f->n_operands; i++) {
+        const lfuser_abi_finish_operand *o = &p->abi.finish_operands[f->first_operand + i];
+        const char *value = lf_value_text(arena, p->finishes[number].from[i]);
+        if (o->arrival == LFUSER_ABI_NONE)
+            lf_text_put(t, "  word %-4u = %s, kept from slot %u\n", o->word, value, o->slot);
+        else if (p->abi.arrivals[o->arrival].output != LFUSER_ABI_NONE)
+            lf_text_put(t, "  word %-4u = %s, arrives (output %u)\n", o->word, value, p->abi.arrivals[o->arrival].output);
+        else
+            lf_text_put(t, "  word %-4u = %s, arrives (mailbox in slot %u)\n", o->word, value,
+                        p->abi.arrivals[o->arrival].box_slot);
+    }
+    lf_text_put(t, "  word %-4u : %s\n", f->result, lf_value_text(arena, p->finishes[number].value));
+}
+
 lf_status lf_program_print(const lf_program *p, char **out_text) {
     lf_arena arena;
     lf_arena_init(&arena, p->arena.allocator);
@@ -46,6 +64,7 @@ lf_status lf_program_print(const lf_program *p, char **out_text) {
         lf_text_put(&t, "  output %%%-10s %-11s %-4s rank %u  slot %u", o->name ? o->name : "", kinds[o->kind],
                     lf_dtype_name((lf_dtype)o->dtype), o->rank, o->slot);
         if (o->into != LFUSER_ABI_NONE) lf_text_put(&t, "  into %%%s", abi->params[o->into].name);
+        if (o->finish != LFUSER_ABI_NONE) lf_text_put(&t, "  from finish %u", o->finish);
         lf_text_put(&t, "\n");
     }
     for (uint32_t i = 0; i < abi->n_constants; i++)
@@ -53,6 +72,7 @@ lf_status lf_program_print(const lf_program *p, char **out_text) {
                     abi->constants[i].slot);
     for (uint32_t i = 0; i < abi->n_checks; i++) lf_text_put(&t, "  check  %u: %s\n", i, abi->checks[i].message);
     for (uint32_t i = 0; i < abi->n_stages; i++) put_stage(p, i, &arena, &t);
+    for (uint32_t i = 0; i < abi->n_finishes; i++) put_finish(p, i, &arena, &t);
     if (arena.failed) t.failed = true;
     lf_arena_finish(&arena);
     return lf_text_take(&t, out_text);

@@ -32,12 +32,14 @@ static lfuser_executable *compile_allowed(const char *text) {
 }
 
 static const char *const steady[] = {
-    // Host scalars alone; a pointwise kernel; whatever there is; sync points.
+    // Host scalars alone; a pointwise kernel; whatever there is; scalars that the host finishes; sync points.
     "fusion @f(%x: f32[?], %s: i64) { %a = mul %s, %s %b = add %a, 1 return %b }",
     "fusion @f(%x: f32[?], %s: i64) { %y = mul %x, %s %z = exp %y return %z }",
     "fusion @f(%x: f32[?], %s: i64) { %e = exp %x %r = sum %e %p = item %r %i = iota 5, 0, 1 %t = take %e, %i, axis=0 %d, "
     "%j = sort %t, axis=0, "
     "descending=true return %d, %p, %s, %r }",
+    "fusion @f(%x: f32[?], %s: i64) { %r = sum %x %p = item %r %m = max %x %q = item %m %a = mul %p, %s %b = sub %a, %q "
+    "return %p, %a, %b }",
     "fusion @f(%x: f32[?], %s: i64) { %g = gt %x, 3.0 %c = count_nonzero %g %k = item %c %y = iota %k, 0, %s %m = sum %y %p "
     "= item %m "
     "return %y, %k, %p }",

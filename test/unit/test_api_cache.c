@@ -154,6 +154,34 @@ START_TEST(a_warm_start_needs_no_code_generator) {
 }
 END_TEST
 
+START_TEST(what_the_host_finishes_is_kept_too) {
+    static const float data = 2;
+    for (int warm = 0; warm < 2; warm++) {
+        open_with(warm ? "/nowhere/liblfuser-codegen.so" : NULL, folder);
+        lfuser_executable *e = compile("fusion @f(%x: f32[], %k: f32) { %p = item %x %q = mul %p, %k %r = sub %q, %p "
+                                       "return %q, %r }");
+        void *memory;
+        ok(lfuser_memory_alloc(env.stream, sizeof data, &memory));
+        ok(lfuser_memory_upload(env.stream, memory, &data, sizeof data));
+        lfuser_tensor x = {.device = env.place, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .data = memory};
+        lfuser_argument arguments[2] = {tensor_argument(&x), f32_argument(5)};
+        lfuser_output outputs[2] = {{0}};
+        lfuser_scalar q, r;
+        ok(lfuser_run(e, env.stream, arguments, 2, outputs, 2, NULL));
+        ok(lfuser_pending_get(outputs[0].pending, UINT64_MAX, &q));
+        ok(lfuser_pending_get(outputs[1].pending, UINT64_MAX, &r));
+        ck_assert(q.f32 == 10 && r.f32 == 8);
+        lfuser_pending_release(outputs[0].pending);
+        lfuser_pending_release(outputs[1].pending);
+        ck_assert_uint_eq(cache_stats().compiles, warm ? 0 : 2);
+        ck_assert_uint_eq(cache_stats().faults, 0);
+        lfuser_memory_free(env.stream, memory);
+        lfuser_executable_destroy(e);
+        env_teardown();
+    }
+}
+END_TEST
+
 // Whatever happens to the files in between: the program runs, and the files are right again afterwards.
 static void damage(const char *path, int how) {
     struct stat st;
@@ -318,6 +346,7 @@ static Suite *make(void) {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, SLOW_BUILD ? 600 : 120);
     tcase_add_test(t, a_warm_start_needs_no_code_generator);
+    tcase_add_test(t, what_the_host_finishes_is_kept_too);
     tcase_add_loop_test(t, files_in_any_state, 0, 6);
     tcase_add_test(t, no_files_when_told_so);
     tcase_add_test(t, equal_programs_share_code);

@@ -1,5 +1,6 @@
 // Runs as parts of CUDA graphs: the caller's (captured) and our own (replays). First against a driver that only keeps books
 // (test/stub), on any machine; with --device=cuda also on a GPU. LFUSER_TEST_TIMES=1 prints there what a replay saves.
+#include "api/api.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "test/stub/find_stub.h"
 #include "test/support/api/tensors.h"
@@ -26,7 +27,8 @@ static const char rich_text[] = "fusion @rich(%x: f32[?, 64], %i: i64[?], %k: f3
                                 "  %g = take %e, %i, axis=0\n"
                                 "  %v, %j = sort %g, axis=1\n"
                                 "  %y = add %v, %p\n"
-                                "  return %y, %p\n"
+                                "  %q = mul %p, 1\n" // which the host finishes
+                                "  return %y, %q\n"
                                 "}\n";
 enum { ROWS = 4, COLUMNS = 64, PICKS = 2 };
 
@@ -146,6 +148,73 @@ START_TEST(a_prepared_run_can_be_captured) {
     stub->capturing = false;
     rich_close(&r);
     lfuser_executable_destroy(e);
+}
+END_TEST
+
+// What a replay of a captured run delivers, by hand.
+static void deliver(const lfuser_pending *p, float value) {
+    lf_mailbox_slot *slot = p->box.slot;
+    memcpy(slot->value, &value, sizeof value);
+    atomic_store(&slot->sequence, atomic_load(&slot->sequence) + 1);
+}
+
+// Each is about the replay that it waits for, whatever the others that begin with the same values have seen.
+START_TEST(replays_finish_anew) {
+    lfuser_executable *e =
+        compile_with("fusion @f(%x: f32[?], %y: f32[?, ?], %k: f32) { %s = sum %x %p = item %s %m = max %y "
+                     "%q = item %m %a = mul %p, %k %b = add %a, %q return %p, %a, %b }",
+                     LFUSER_NO_SYNC, 0);
+    test_tensor x, y;
+    tensor_f32(&x, 1, (int64_t[]){4}, 0, 1);
+    tensor_f32(&y, 2, (int64_t[]){2, 3}, 0, 1);
+    lfuser_argument arguments[] = {tensor_argument(&x.view), tensor_argument(&y.view), f32_argument(3)};
+    lfuser_output outputs[3] = {{0}};
+    ok(lfuser_executable_prepare(e));
+    ok(lfuser_stream_synchronize(env.stream));
+    stub->capturing = true;
+    void *workspace;
+    uint64_t bytes;
+    ok(lfuser_infer(e, arguments, 3, outputs, 3, NULL, &bytes));
+    ok(lfuser_memory_alloc(env.stream, bytes, &workspace));
+    lfuser_run_options options = {.size = sizeof options, .workspace = workspace, .workspace_bytes = bytes};
+    ok(lfuser_run_with(e, env.stream, arguments, 3, outputs, 3, &options, NULL));
+    arguments[2] = f32_argument(77);
+    stub->capturing = false;
+    lfuser_pending *p = outputs[0].pending, *a = outputs[1].pending, *b = outputs[2].pending;
+    ck_assert(!p->finish && a->finish && b->finish && a->finish->n_arrivals == 1 && b->finish->n_arrivals == 2);
+    ck_assert_ptr_eq(a->finish->arrivals[0].pending, p); // one mailbox for both
+    const lfuser_pending *q = b->finish->arrivals[b->finish->arrivals[0].pending == p].pending;
+    lfuser_scalar value;
+    for (int replay = 1; replay <= 5; replay++) {
+        float first = (float)replay, second = (float)(100 * replay);
+        ck_assert(!lfuser_pending_ready(p) && !lfuser_pending_ready(a) && !lfuser_pending_ready(b));
+        deliver(p, first);
+        ck_assert(lfuser_pending_ready(p) && lfuser_pending_ready(a) && !lfuser_pending_ready(b));
+        ok(lfuser_pending_get(a, 0, &value));
+        ck_assert_float_eq(value.f32, 3 * first);
+        fails(lfuser_pending_get(b, 0, &value), LFUSER_NOT_READY, "the device has not delivered this scalar yet");
+        if (replay % 2) lfuser_pending_rearm(a);
+        deliver(q, second);
+        ck_assert(lfuser_pending_ready(p) && lfuser_pending_ready(a) == !(replay % 2) && lfuser_pending_ready(b));
+        for (int again = 0; again < 2; again++) {
+            ok(lfuser_pending_get(b, 0, &value));
+            ck_assert_float_eq(value.f32, 3 * first + second);
+        }
+        lfuser_pending_rearm(p);
+        lfuser_pending_rearm(b);
+        if (!(replay % 2)) lfuser_pending_rearm(a);
+    }
+    lfuser_pending_release(p);
+    lfuser_executable_destroy(e); // its code stays as long as somebody may finish with it
+    deliver(b->finish->arrivals[0].pending, 2);
+    deliver(b->finish->arrivals[1].pending, 2);
+    ok(lfuser_pending_get(b, 0, &value));
+    ck_assert_float_eq(value.f32, 8);
+    lfuser_pending_release(a);
+    lfuser_pending_release(b);
+    lfuser_memory_free(env.stream, workspace);
+    tensor_finish(&x);
+    tensor_finish(&y);
 }
 END_TEST
 
@@ -615,6 +684,7 @@ static Suite *make(void) {
         suite_add_tcase(suite, t);
         tcase_add_test(t, a_cold_run_leaves_the_capture_alone);
         tcase_add_test(t, a_prepared_run_can_be_captured);
+        tcase_add_test(t, replays_finish_anew);
         tcase_add_test(t, sync_points_cannot_be_captured);
         tcase_add_test(t, replays_give_the_device_what_launches_give);
         tcase_add_loop_test(t, second_kernels_begin_early, 0, 2);

@@ -45,8 +45,17 @@ static const char *const bodies[] = {
     "(%x: f32[?, ?], %s: f32) { %t = mul %s, 2.0 %r = add %x, %t return %r, %t }",
     "(%x: f32[?, ?], %s: f32) { %t = mul %s, 3.0 %r = add %x, %t return %r, %t }",
     "(%x: f32[?, ?], %s: f32) { %t = exp %s %r = add %x, %t return %r, %t }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, %s return %r }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = sub %i, %s return %r }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = sub %s, %i return %r }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, 2.0 return %r }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, 3.0 return %r }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, %s return %r, %i }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, %s %q = mul %i, %s return %r, %q }",
+    "(%x: f32[], %s: f32) { %i = item %x %r = add %i, %s %q = mul %i, %s return %q, %r }",
     "(%a: f32[?, ?], %b: f32) { %c = mul %b, 2.0 %d = add %a, %c return %d, %c }",
     "(%first: f32[?, ?], %second: f32) { %third = gelu %first return %third }",
+    "(%first: f32[], %second: f32) { %i = item %first %third = add %i, %second return %third }",
 };
 enum { N = sizeof bodies / sizeof *bodies, LIMIT = 4 * N };
 

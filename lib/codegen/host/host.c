@@ -24,6 +24,8 @@ typedef struct lf_host {
     bool *needed;
     uint32_t *infer_slot;  // LFUSER_ABI_NONE: not stored by infer, nor fetched
     uint32_t *infer_stage; // whose infer stores it
+    uint32_t *finish_word; // that the finish under way finds it in, or NONE
+    uint32_t finish;       // number of that
     uint32_t *param;       // number of a parameter
 } lf_host;
 
@@ -37,11 +39,13 @@ static lf_status broken(const lf_host *h, const lf_value *v, const char *what) {
 // The runtime puts it into its slot before the stage begins.
 static bool is_fetched(const lf_value *v) { return v->def->code == LF_OP_ITEM && v->where == LF_PENDING; }
 
-// It lies in its slot already.
-static bool in_infer(const lf_host *h, const lf_value *v) {
-    if (h->infer_slot[v->id] == LFUSER_ABI_NONE) return false;
-    return h->infer_stage[v->id] < h->stage ||
-           (h->infer_stage[v->id] == h->stage && (h->phase == LF_PHASE_BIND || is_fetched(v)));
+// The slot in which it lies already (of a finish: the word), or NONE.
+static uint32_t place_of(const lf_host *h, const lf_value *v) {
+    if (h->phase == LF_PHASE_FINISH) return h->finish_word[v->id];
+    if (h->infer_slot[v->id] == LFUSER_ABI_NONE) return LFUSER_ABI_NONE;
+    bool before = h->infer_stage[v->id] < h->stage ||
+                  (h->infer_stage[v->id] == h->stage && (h->phase == LF_PHASE_BIND || is_fetched(v)));
+    return before ? h->infer_slot[v->id] : LFUSER_ABI_NONE;
 }
 
 static bool in_function(const lf_host *h, const lf_slot_store *store) {
@@ -61,8 +65,10 @@ static void mark_needed(lf_host *h) {
     for (uint32_t i = 0; i < p->abi.n_checks && h->phase == LF_PHASE_INFER; i++)
         if (p->check_stages[i] == h->stage)
             for (uint32_t k = 0; k < p->checks[i]->n_operands; k++) h->needed[p->checks[i]->operands[k]->id] = true;
+    if (h->phase == LF_PHASE_FINISH) h->needed[p->finishes[h->finish].value->id] = true;
     for (const lf_op *op = p->graph->last; op; op = op->prev) {
-        if (!is_computed(op) || op->alias || !h->needed[op->results[0].id] || in_infer(h, &op->results[0])) continue;
+        if (!is_computed(op) || op->alias || !h->needed[op->results[0].id]) continue;
+        if (place_of(h, &op->results[0]) != LFUSER_ABI_NONE) continue;
         for (uint32_t k = 0; k < op->n_operands; k++)
             if (op->operands[k]) h->needed[op->operands[k]->id] = true;
     }
@@ -142,8 +148,9 @@ static lf_status emit_computed(lf_host *h, const lf_value *v) {
 }
 
 static lf_status emit_value(lf_host *h, const lf_value *v) {
-    if (in_infer(h, v))
-        h->registers[v->id] = load_slot(h, v->type.dtype, h->infer_slot[v->id]);
+    uint32_t slot = place_of(h, v);
+    if (slot != LFUSER_ABI_NONE)
+        h->registers[v->id] = load_slot(h, v->type.dtype, slot);
     else if (is_computed(v->def))
         LF_TRY(emit_computed(h, v));
     else
@@ -229,6 +236,23 @@ static lf_status emit_stage(lf_host *h, uint32_t stage) {
     return NULL;
 }
 
+// What its operands arrived as, then the result (abi.finishes).
+static lf_status emit_finish(lf_host *h, uint32_t number) {
+    const lfuser_abi_finish *f = &h->p->abi.finishes[number];
+    const lf_program_finish *values = &h->p->finishes[number];
+    char name[LF_HOST_NAME];
+    h->phase = LF_PHASE_FINISH;
+    h->finish = number;
+    for (uint32_t k = 0; k < f->n_operands; k++)
+        h->finish_word[values->from[k]->id] = h->p->abi.finish_operands[f->first_operand + k].word;
+    begin_function(h, lf_host_function_name(LF_PHASE_FINISH, number, name), LLVMVoidTypeInContext(h->e->context));
+    LF_TRY(emit_needed(h));
+    lf_emit_store(h->e, values->value->type.dtype, h->registers[values->value->id], slot_pointer(h, f->result));
+    LLVMBuildRetVoid(h->e->builder);
+    for (uint32_t k = 0; k < f->n_operands; k++) h->finish_word[values->from[k]->id] = LFUSER_ABI_NONE;
+    return lf_llvm_take_status(h->l);
+}
+
 // The slot that has it first.
 static void lies_in(lf_host *h, const lf_value *v, uint32_t slot, uint32_t stage) {
     if (h->infer_slot[v->id] != LFUSER_ABI_NONE && h->infer_stage[v->id] <= stage && !is_fetched(v)) return;
@@ -248,10 +272,12 @@ lf_status lf_host_emit(lf_llvm *l, const lf_program *p) {
     h.needed = LF_ARENA_ARRAY(&arena, bool, n);
     h.infer_slot = LF_ARENA_ARRAY(&arena, uint32_t, n);
     h.infer_stage = LF_ARENA_ARRAY(&arena, uint32_t, n);
+    h.finish_word = LF_ARENA_ARRAY(&arena, uint32_t, n);
     h.param = LF_ARENA_ARRAY(&arena, uint32_t, n);
     lf_status s = arena.failed ? lf_out_of_memory() : NULL;
     if (!s) {
         memset(h.infer_slot, 0xff, n * sizeof *h.infer_slot);
+        memset(h.finish_word, 0xff, n * sizeof *h.finish_word);
         for (uint32_t i = 0; i < g->n_params; i++) h.param[g->params[i]->id] = i;
         for (uint32_t i = 0; i < p->n_stores; i++)
             if (p->stores[i].phase == LF_PHASE_INFER)
@@ -259,6 +285,7 @@ lf_status lf_host_emit(lf_llvm *l, const lf_program *p) {
         for (uint32_t i = 0; i < p->abi.n_fetches; i++)
             lies_in(&h, p->fetches[i].value, p->fetches[i].slot, p->fetches[i].stage);
         for (uint32_t i = 0; i < p->abi.n_stages && !s; i++) s = emit_stage(&h, i);
+        for (uint32_t i = 0; i < p->abi.n_finishes && !s; i++) s = emit_finish(&h, i);
     }
     lf_arena_finish(&arena);
     return s;

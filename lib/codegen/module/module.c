@@ -36,6 +36,7 @@ static void codegen_release(lf_codegen *c, lf_object *object) {
     lf_free(c->allocator, object->text);
     lf_free(c->allocator, object->code);
     lf_free(c->allocator, object->stages);
+    lf_free(c->allocator, object->finishes);
     *object = (lf_object){0};
 }
 
@@ -103,7 +104,7 @@ static lf_status codegen_host(lf_codegen *c, const lf_program *p, lf_object *out
     lf_status s = host_ir(c, p, &l);
     if (!s) s = make_native(c, l, out_object);
     uint64_t since = lf_now_ns();
-    if (!s) s = lf_host_load(c->allocator, p->abi.n_stages, out_object);
+    if (!s) s = lf_host_load(c->allocator, &p->abi, out_object);
     if (!s) lf_timing_add(&c->timing, LF_TIMED_HOST_LOAD, &since);
     lf_llvm_destroy(l);
     if (s) codegen_release(c, out_object);
