@@ -11,8 +11,8 @@
 //   Threads     A context and everything made from it may be used from several threads, but one object by one thread at a
 //               time, except: an executable may be run by any number of threads at once, and pending scalars and
 //               completions may be asked from any thread.
-//   Lifetime    A context must outlive what was made from it; an executable must outlive its runs' pending scalars' arrival,
-//               which lfuser_executable_destroy waits for. All else may be destroyed in any order.
+//   Lifetime    A context must outlive what was made from it, but for statuses; an executable must outlive its runs' pending
+//               scalars' arrival, which lfuser_executable_destroy waits for. All else may be destroyed in any order.
 //   Options     Option structs begin with their size: set `size` to sizeof the struct, and the rest to zero for defaults.
 //   Units       bytes, elements and nanoseconds are named as such; strides count elements.
 //   The process The library never prints, exits, aborts, changes signal handlers, the locale, the floating-point environment or

@@ -4,19 +4,19 @@
 #include <string.h>
 
 struct lf_status_object {
-    const lf_allocator *allocator; // NULL: static, never freed
+    lf_allocator allocator; // a copy, as a status may outlive its context; all NULL: static, never freed
     lf_code code;
     char *message; // owned
     char *file;    // owned, may be NULL
     uint32_t line, column;
 };
 
-// Read-only: nobody writes a status whose allocator is NULL.
-static const lf_status_object out_of_memory = {NULL, LF_OUT_OF_MEMORY, (char *)"out of memory", NULL, 0, 0};
+// Read-only: nobody writes a status that has no allocator.
+static const lf_status_object out_of_memory = {.code = LF_OUT_OF_MEMORY, .message = (char *)"out of memory"};
 
 lf_status lf_out_of_memory(void) { return (lf_status)&out_of_memory; }
 
-static const lf_status_object not_ready = {NULL, LF_NOT_READY, (char *)"not ready yet", NULL, 0, 0};
+static const lf_status_object not_ready = {.code = LF_NOT_READY, .message = (char *)"not ready yet"};
 
 lf_status lf_not_ready(void) { return (lf_status)&not_ready; }
 
@@ -36,7 +36,7 @@ static char *format_text(const lf_allocator *a, const char *before, const char *
 lf_status lf_error_v(const lf_allocator *a, lf_code code, lf_place place, const char *format, va_list args) {
     lf_status s = lf_alloc_zero(a, sizeof *s);
     if (!s) return lf_out_of_memory();
-    *s = (lf_status_object){.allocator = a, .code = code, .line = place.line, .column = place.column};
+    *s = (lf_status_object){.allocator = *a, .code = code, .line = place.line, .column = place.column};
     s->message = format_text(a, "", format, args);
     if (place.file) s->file = lf_strndup(a, place.file, strlen(place.file));
     if (!s->message || (place.file && !s->file)) {
@@ -63,17 +63,17 @@ lf_status lf_error_at(const lf_allocator *a, lf_code code, lf_place place, const
 }
 
 lf_status lf_status_note(lf_status s, const char *format, ...) {
-    if (!s || !s->allocator) return s;
-    char *before = lf_alloc(s->allocator, strlen(s->message) + 2);
+    if (!s || !s->allocator.alloc) return s;
+    char *before = lf_alloc(&s->allocator, strlen(s->message) + 2);
     if (!before) return s;
     sprintf(before, "%s\n", s->message);
     va_list args;
     va_start(args, format);
-    char *longer = format_text(s->allocator, before, format, args);
+    char *longer = format_text(&s->allocator, before, format, args);
     va_end(args);
-    lf_free(s->allocator, before);
+    lf_free(&s->allocator, before);
     if (!longer) return s;
-    lf_free(s->allocator, s->message);
+    lf_free(&s->allocator, s->message);
     s->message = longer;
     return s;
 }
@@ -91,8 +91,9 @@ const char *lf_code_name(lf_code code) {
 }
 
 void lf_status_destroy(lf_status s) {
-    if (!s || !s->allocator) return;
-    lf_free(s->allocator, s->message);
-    lf_free(s->allocator, s->file);
-    lf_free(s->allocator, s);
+    if (!s || !s->allocator.alloc) return;
+    lf_allocator a = s->allocator;
+    lf_free(&a, s->message);
+    lf_free(&a, s->file);
+    lf_free(&a, s);
 }
