@@ -49,6 +49,17 @@ void *lf_arena_array(lf_arena *arena, size_t element, size_t n) {
     return lf_arena_alloc(arena, size);
 }
 
+bool lf_arena_grow(lf_arena *arena, void **array, size_t element, uint32_t n, uint32_t *capacity) {
+    if (n < *capacity) return true;
+    uint32_t room = *capacity ? 2 * *capacity : 8;
+    void *grown = room > n ? lf_arena_array(arena, element, room) : NULL; // not: more than a u32 counts
+    if (!grown) return false;
+    if (n) memcpy(grown, *array, n * element);
+    *array = grown;
+    *capacity = room;
+    return true;
+}
+
 char *lf_arena_strndup(lf_arena *arena, const char *s, size_t n) {
     char *copy = lf_arena_alloc(arena, n + 1);
     if (copy) memcpy(copy, s, n);

@@ -1,4 +1,4 @@
-// The planner of a program, and what its parts do for each other. Private to program.c and program_finish.c; lowering sees lower.h.
+// The planner of a program, and what its parts do for each other. Private to program*.c; lowering sees lower.h.
 #ifndef LF_SCHEDULE_PLANNER_H
 #define LF_SCHEDULE_PLANNER_H
 #include "schedule/lower.h"
@@ -6,7 +6,7 @@
 // A stretch of workspace that lives from the group that writes it to the last one that reads it.
 typedef struct stretch {
     const lf_value *value;
-    lf_value *bytes;     // rounded up to ALIGNMENT
+    lf_value *bytes;     // rounded up
     lf_value *offset;    // host i64, NULL = 0
     uint32_t free_after; // group
     uint32_t stage;      // in whose workspace it lies
@@ -43,9 +43,19 @@ struct lf_planner {
 };
 
 static inline uint32_t lf_words_of(lf_dtype d) { return d == LF_C128 ? 2 : 1; }
-uint32_t lf_planner_slots(lf_planner *pl, uint32_t n); // the first of n new ones
-// A host value into a slot, as soon as it is known; raises *io_stage to the stage in which it is.
+uint32_t lf_planner_slots(lf_planner *pl, uint32_t n);          // the first of n new ones
+uint32_t lf_param_number(const lf_graph *g, const lf_value *v); // LFUSER_ABI_NONE: none
+// A host value (NULL: 0) into a slot, in the stage that is planned.
+lf_status lf_planner_store(lf_planner *pl, lf_value *value, uint32_t slot, lf_phase phase) LF_MUST_USE;
+// The same as soon as it is known; raises *io_stage to the stage in which it is.
 lf_status lf_planner_result(lf_planner *pl, lf_value *value, uint32_t slot, uint32_t *io_stage) LF_MUST_USE;
+
+// program_memory.c: workspace for what group `number` stores for others, free from group `from` on; scratch memory of a kernel.
+lf_status lf_planner_temporaries(lf_planner *pl, uint32_t number, uint32_t from) LF_MUST_USE;
+lf_status lf_planner_partials(lf_planner *pl, const lf_loop *loop, lf_value **out_address) LF_MUST_USE;
+
+// program_launch.c: guard: host bool, NULL: always. scratch: address of the kernel's workspace, or NULL.
+lf_status lf_planner_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) LF_MUST_USE;
 
 // program_finish.c: what the host finishes, and what kernels deliver for it.
 lf_status lf_planner_finishes(lf_planner *pl) LF_MUST_USE;
