@@ -1,6 +1,7 @@
 // What stands behind the public handles. Private to lib/api.
 #ifndef LF_API_API_H
 #define LF_API_API_H
+#include "api/handle.h"
 #include "api/loaded.h"
 #include "api/spares.h"
 #include "api/workers.h"
@@ -33,9 +34,11 @@ struct lfuser_context {
     lf_loaded_table code;
     lf_timing timing; // with what the generator keeps: where compile time went
     lf_workers workers;
+    lf_graves graves;
 };
 
 struct lfuser_device {
+    lf_handle handle;
     lfuser_context *context;
     lf_device *device; // owned
     lf_target target;
@@ -50,6 +53,7 @@ struct lfuser_device {
 };
 
 struct lfuser_stream {
+    lf_handle handle;
     lfuser_device *device; // retained
     lf_stream *stream;     // owned
     void *scratch; // device memory, LF_SCRATCH_BYTES, or NULL: small workspaces of its runs, which follow one another
@@ -58,6 +62,7 @@ struct lfuser_stream {
 };
 
 struct lfuser_fusion {
+    lf_handle handle;
     lfuser_context *context;
     lf_graph *graph;      // owned
     char *file;           // for messages, owned
@@ -104,6 +109,7 @@ enum { LF_SCRATCH_BYTES = 64 << 10 };
 enum { LF_FRAMES = 16, LF_KNOWN_STREAMS = 8, LF_HOST_SLOTS = 128 };
 
 struct lfuser_executable {
+    lf_handle handle;
     lfuser_context *context;
     lfuser_fusion *fusion; // retained
     lfuser_device *device; // retained; NULL for host-only programs

@@ -4,6 +4,7 @@
 #include <string.h>
 
 struct lfuser_builder {
+    lf_handle handle;
     lfuser_context *context;
     lf_graph *graph;
 };
@@ -15,6 +16,7 @@ lfuser_status lfuser_builder_create(lfuser_context *c, const char *name, lfuser_
                                   "lfuser_builder_create: an argument is NULL"));
     lfuser_builder *b = lf_alloc_zero(&c->allocator, sizeof *b);
     if (!b) return lf_public(lf_out_of_memory());
+    b->handle.is = LF_BUILDER_HANDLE;
     b->context = c;
     lf_status s = lf_graph_create(&c->allocator, name, strlen(name), &b->graph);
     if (s) {
@@ -27,9 +29,9 @@ lfuser_status lfuser_builder_create(lfuser_context *c, const char *name, lfuser_
 }
 
 void lfuser_builder_destroy(lfuser_builder *b) {
-    if (!b) return;
+    if (!lf_end_handle(b, LF_BUILDER_HANDLE)) return;
     lf_graph_destroy(b->graph);
-    lf_free(&b->context->allocator, b);
+    lf_bury(b->context, &b->handle, sizeof *b);
 }
 
 static lf_status bad(const lfuser_builder *b, const char *what) {
@@ -38,6 +40,7 @@ static lf_status bad(const lfuser_builder *b, const char *what) {
 
 lfuser_status lfuser_builder_params(lfuser_builder *b, size_t n, const char *const *names, const lfuser_type *types,
                                     lfuser_value **out_values) {
+    LF_NEED(b, LF_BUILDER_HANDLE);
     const lf_allocator *a = &b->context->allocator;
     lf_param_spec *specs = lf_alloc_zero(a, (n + 1) * sizeof *specs);
     if (!specs) return lf_public(lf_out_of_memory());
@@ -118,6 +121,7 @@ lfuser_status lfuser_builder_op(lfuser_builder *b, const char *op, const lfuser_
                                 const lfuser_attribute *attributes, size_t n_attributes, lfuser_value **out_results,
                                 size_t *out_n) {
     if (out_n) *out_n = 0;
+    LF_NEED(b, LF_BUILDER_HANDLE);
     if (!op) return lf_public(bad(b, "lfuser_builder_op: op is NULL"));
     lf_opcode other = LF_OP_NONE, code = lf_op_find(op, strlen(op), n_operands, &other);
     if (!code && other)
@@ -142,6 +146,7 @@ lfuser_status lfuser_builder_op(lfuser_builder *b, const char *op, const lfuser_
 }
 
 lfuser_status lfuser_builder_assert(lfuser_builder *b, lfuser_value *condition, const char *message) {
+    LF_NEED(b, LF_BUILDER_HANDLE);
     if (!condition || !message) return lf_public(bad(b, "lfuser_builder_assert: an argument is NULL"));
     return lf_public(lf_graph_assert(b->graph, (lf_operand){.kind = LF_OPERAND_VALUE, .value = (lf_value *)condition},
                                      message, (lf_place){0}));
@@ -149,8 +154,9 @@ lfuser_status lfuser_builder_assert(lfuser_builder *b, lfuser_value *condition, 
 
 lfuser_status lfuser_builder_return(lfuser_builder *b, size_t n, lfuser_value *const *values, const char *const *into,
                                     lfuser_fusion **out_fusion) {
-    const lf_allocator *a = &b->context->allocator;
     *out_fusion = NULL;
+    LF_NEED(b, LF_BUILDER_HANDLE);
+    const lf_allocator *a = &b->context->allocator;
     lf_return_spec *specs = lf_alloc_zero(a, (n + 1) * sizeof *specs);
     if (!specs) return lf_public(lf_out_of_memory());
     for (size_t i = 0; i < n; i++)
@@ -160,6 +166,6 @@ lfuser_status lfuser_builder_return(lfuser_builder *b, size_t n, lfuser_value *c
     lf_free(a, specs);
     if (!s) s = lf_fusion_wrap(b->context, b->graph, NULL, out_fusion);
     if (s) return lf_public(s);
-    lf_free(a, b);
+    lf_bury(b->context, &b->handle, sizeof *b);
     return NULL;
 }

@@ -54,6 +54,7 @@ void lfuser_context_destroy(lfuser_context *c) {
     if (c->generator) c->codegen->destroy(c->generator);
     lf_dylib_close(c->codegen_lib, false); // LLVM does not take being unloaded
     pthread_mutex_destroy(&c->lock);
+    lf_graves_finish(c);
     lf_free(&c->allocator, c->codegen_path);
     lf_allocator a = c->allocator;
     lf_free(&a, c);

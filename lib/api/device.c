@@ -37,6 +37,7 @@ lfuser_status lfuser_device_open(lfuser_context *c, const char *name, lfuser_dev
                                   "lfuser_device_open: an argument is NULL"));
     lfuser_device *d = lf_alloc_zero(&c->allocator, sizeof *d);
     if (!d) return lf_public(lf_out_of_memory());
+    d->handle.is = LF_DEVICE_HANDLE;
     d->context = c;
     d->references = 1;
     pthread_mutex_init(&d->lock, NULL);
@@ -68,15 +69,22 @@ void lf_device_release(lfuser_device *d) {
     if (d->mailboxes) lf_mailbox_pool_destroy(d->mailboxes);
     if (d->device) d->device->ops->destroy(d->device);
     pthread_mutex_destroy(&d->lock);
-    lf_free(&d->context->allocator, d);
+    lf_bury(d->context, &d->handle, sizeof *d);
 }
 
 lf_status lf_device_health(lfuser_device *d) { return d->device->ops->event_query(d->health); }
 
-void lfuser_device_close(lfuser_device *d) { lf_device_release(d); }
-const char *lfuser_device_description(const lfuser_device *d) { return d->device->info.description; }
+void lfuser_device_close(lfuser_device *device) {
+    if (lf_end_handle(device, LF_DEVICE_HANDLE)) lf_device_release(device);
+}
 
-lfuser_status lfuser_device_stats(const lfuser_device *d, lfuser_stats *out) {
+const char *lfuser_device_description(const lfuser_device *device) {
+    return lf_is_handle(device, LF_DEVICE_HANDLE) ? device->device->info.description : "";
+}
+
+lfuser_status lfuser_device_stats(const lfuser_device *device, lfuser_stats *out) {
+    LF_NEED(device, LF_DEVICE_HANDLE);
+    const lfuser_device *d = device;
     size_t size = out && out->size ? out->size : sizeof *out;
     const lf_device_stats *s = &d->device->stats;
     lfuser_stats stats = {.size = sizeof stats,
@@ -137,7 +145,7 @@ static lfuser_status make_stream(lfuser_device *d, bool wrap, void *native, lfus
                                   "lfuser_stream: an argument is NULL"));
     lfuser_stream *s = lf_alloc_zero(&d->context->allocator, sizeof *s);
     if (!s) return lf_public(lf_out_of_memory());
-    *s = (lfuser_stream){.device = d, .wrapped = wrap, .references = 1};
+    *s = (lfuser_stream){.handle = {.is = LF_STREAM_HANDLE}, .device = d, .wrapped = wrap, .references = 1};
     lf_status status = wrap ? d->device->ops->stream_wrap(d->device, native, &s->stream)
                             : d->device->ops->stream_create(d->device, &s->stream);
     if (status) {
@@ -149,12 +157,14 @@ static lfuser_status make_stream(lfuser_device *d, bool wrap, void *native, lfus
     return NULL;
 }
 
-lfuser_status lfuser_stream_create(lfuser_device *d, lfuser_stream **out_stream) {
-    return make_stream(d, false, NULL, out_stream);
+lfuser_status lfuser_stream_create(lfuser_device *device, lfuser_stream **out_stream) {
+    if (device) LF_NEED(device, LF_DEVICE_HANDLE);
+    return make_stream(device, false, NULL, out_stream);
 }
 
-lfuser_status lfuser_stream_wrap(lfuser_device *d, void *native, lfuser_stream **out_stream) {
-    return make_stream(d, true, native, out_stream);
+lfuser_status lfuser_stream_wrap(lfuser_device *device, void *native, lfuser_stream **out_stream) {
+    if (device) LF_NEED(device, LF_DEVICE_HANDLE);
+    return make_stream(device, true, native, out_stream);
 }
 
 void lf_stream_retain(lfuser_stream *s) { atomic_fetch_add(&s->references, 1); }
@@ -165,33 +175,46 @@ void lf_stream_release(lfuser_stream *s) {
     // While somebody else's stream is captured, nothing that was there before can be freed on it: the pool keeps it to its end.
     if (s->scratch && !d->device->ops->stream_capturing(s->stream)) d->device->ops->memory_free(s->stream, s->scratch);
     d->device->ops->stream_destroy(s->stream);
-    lf_free(&d->context->allocator, s);
+    lf_bury(d->context, &s->handle, sizeof *s);
     lf_device_release(d);
 }
 
-void lfuser_stream_destroy(lfuser_stream *s) { lf_stream_release(s); }
+static const lf_device_ops *ops_of(const lfuser_stream *s) { return s->device->device->ops; }
 
-lfuser_status lfuser_stream_synchronize(lfuser_stream *s) {
-    return lf_public(s->device->device->ops->stream_synchronize(s->stream));
-}
-lfuser_status lfuser_stream_query(lfuser_stream *s) { return lf_public(s->device->device->ops->stream_query(s->stream)); }
-
-lfuser_status lfuser_stream_callback(lfuser_stream *s, void (*fn)(void *arg), void *arg) {
-    return lf_public(s->device->device->ops->stream_callback(s->stream, fn, arg));
+void lfuser_stream_destroy(lfuser_stream *stream) {
+    if (lf_end_handle(stream, LF_STREAM_HANDLE)) lf_stream_release(stream);
 }
 
-lfuser_status lfuser_memory_alloc(lfuser_stream *s, size_t bytes, void **out_pointer) {
-    return lf_public(s->device->device->ops->memory_alloc(s->stream, bytes, out_pointer));
+lfuser_status lfuser_stream_synchronize(lfuser_stream *stream) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->stream_synchronize(stream->stream));
 }
 
-void lfuser_memory_free(lfuser_stream *s, void *pointer) {
-    if (pointer) s->device->device->ops->memory_free(s->stream, pointer);
+lfuser_status lfuser_stream_query(lfuser_stream *stream) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->stream_query(stream->stream));
 }
 
-lfuser_status lfuser_memory_upload(lfuser_stream *s, void *to, const void *from, size_t bytes) {
-    return lf_public(s->device->device->ops->memory_copy(s->stream, to, from, bytes, LF_COPY_HOST_TO_DEVICE));
+lfuser_status lfuser_stream_callback(lfuser_stream *stream, void (*fn)(void *arg), void *arg) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->stream_callback(stream->stream, fn, arg));
 }
 
-lfuser_status lfuser_memory_download(lfuser_stream *s, void *to, const void *from, size_t bytes) {
-    return lf_public(s->device->device->ops->memory_copy(s->stream, to, from, bytes, LF_COPY_DEVICE_TO_HOST));
+lfuser_status lfuser_memory_alloc(lfuser_stream *stream, size_t bytes, void **out_pointer) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->memory_alloc(stream->stream, bytes, out_pointer));
+}
+
+void lfuser_memory_free(lfuser_stream *stream, void *pointer) {
+    if (pointer && lf_is_handle(stream, LF_STREAM_HANDLE)) ops_of(stream)->memory_free(stream->stream, pointer);
+}
+
+lfuser_status lfuser_memory_upload(lfuser_stream *stream, void *to, const void *from, size_t bytes) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->memory_copy(stream->stream, to, from, bytes, LF_COPY_HOST_TO_DEVICE));
+}
+
+lfuser_status lfuser_memory_download(lfuser_stream *stream, void *to, const void *from, size_t bytes) {
+    LF_NEED(stream, LF_STREAM_HANDLE);
+    return lf_public(ops_of(stream)->memory_copy(stream->stream, to, from, bytes, LF_COPY_DEVICE_TO_HOST));
 }

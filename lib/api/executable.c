@@ -117,8 +117,9 @@ static lf_status build(lfuser_executable *e) {
 lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, const lfuser_compile_options *options,
                                     lfuser_executable **out_executable) {
     if (out_executable) *out_executable = NULL;
-    if (!f || !out_executable)
-        return lf_public(invalid(f ? f->context : NULL, "lfuser_fusion_compile: an argument is NULL"));
+    if (!f || !out_executable) return lf_public(invalid(NULL, "lfuser_fusion_compile: an argument is NULL"));
+    LF_NEED(f, LF_FUSION_HANDLE);
+    if (device) LF_NEED(device, LF_DEVICE_HANDLE);
     if (device && device->context != f->context)
         return lf_public(invalid(f->context, "lfuser_fusion_compile: device and fusion are of different contexts"));
     lfuser_compile_options given = {0};
@@ -134,6 +135,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
     }
     lfuser_executable *e = lf_alloc_zero(&f->context->allocator, sizeof *e);
     if (!e) return lf_public(lf_out_of_memory());
+    e->handle.is = LF_EXECUTABLE_HANDLE;
     e->context = f->context;
     e->fusion = f;
     e->device = device;
@@ -163,7 +165,7 @@ lfuser_status lfuser_fusion_compile(lfuser_fusion *f, lfuser_device *device, con
 }
 
 void lfuser_executable_destroy(lfuser_executable *e) {
-    if (!e) return;
+    if (!lf_end_handle(e, LF_EXECUTABLE_HANDLE)) return;
     if (e->never_wait) lf_workers_forget(&e->context->workers, e);
     for (size_t i = 0; i < e->streams.count; i++) {
         lf_stream *s = e->streams.data[i]->stream;
@@ -197,25 +199,31 @@ void lf_executable_release(lfuser_executable *e) {
     lf_loaded_release(e->context, e->host_code);
     lf_program_destroy(e->program);
     lf_fusion_release(e->fusion);
-    lf_free(&e->context->allocator, e);
+    lf_bury(e->context, &e->handle, sizeof *e);
 }
 
 // ---- what it takes and gives ---------------------------------------------------------------------------------------------------------
 
-size_t lfuser_executable_n_params(const lfuser_executable *e) { return e->program->abi.n_params; }
-size_t lfuser_executable_n_outputs(const lfuser_executable *e) { return e->program->abi.n_outputs; }
+size_t lfuser_executable_n_params(const lfuser_executable *e) {
+    return lf_is_handle(e, LF_EXECUTABLE_HANDLE) ? e->program->abi.n_params : 0;
+}
+size_t lfuser_executable_n_outputs(const lfuser_executable *e) {
+    return lf_is_handle(e, LF_EXECUTABLE_HANDLE) ? e->program->abi.n_outputs : 0;
+}
 
 lfuser_status lfuser_executable_param(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
-    if (!e || !out || index >= e->program->abi.n_params)
-        return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_param: no such parameter"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
+    if (!out || index >= e->program->abi.n_params)
+        return lf_public(invalid(e->context, "lfuser_executable_param: no such parameter"));
     const lfuser_abi_param *p = &e->program->abi.params[index];
     *out = (lfuser_value_info){p->name, (lfuser_kind)p->kind, (lfuser_dtype)p->dtype, p->rank, -1};
     return NULL;
 }
 
 lfuser_status lfuser_executable_output(const lfuser_executable *e, size_t index, lfuser_value_info *out) {
-    if (!e || !out || index >= e->program->abi.n_outputs)
-        return lf_public(invalid(e ? e->context : NULL, "lfuser_executable_output: no such output"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
+    if (!out || index >= e->program->abi.n_outputs)
+        return lf_public(invalid(e->context, "lfuser_executable_output: no such output"));
     const lfuser_abi_output *o = &e->program->abi.outputs[index];
     *out = (lfuser_value_info){o->name, (lfuser_kind)o->kind, (lfuser_dtype)o->dtype, o->rank,
                                o->into == LFUSER_ABI_NONE ? -1 : (int32_t)o->into};

@@ -15,7 +15,7 @@ lf_status lf_fusion_wrap(lfuser_context *c, lf_graph *graph, const char *file, l
         lf_free(&c->allocator, copy);
         return lf_out_of_memory();
     }
-    *f = (lfuser_fusion){.context = c, .graph = graph, .file = copy, .references = 1};
+    *f = (lfuser_fusion){.handle = {.is = LF_FUSION_HANDLE}, .context = c, .graph = graph, .file = copy, .references = 1};
     pthread_mutex_init(&f->lock, NULL);
     *out_fusion = f;
     return NULL;
@@ -28,11 +28,16 @@ void lf_fusion_release(lfuser_fusion *f) {
     lf_graph_destroy(f->graph);
     pthread_mutex_destroy(&f->lock);
     lf_free(&f->context->allocator, f->file);
-    lf_free(&f->context->allocator, f);
+    lf_bury(f->context, &f->handle, sizeof *f);
 }
 
-void lfuser_fusion_destroy(lfuser_fusion *f) { lf_fusion_release(f); }
-const char *lfuser_fusion_name(const lfuser_fusion *f) { return f->graph->name; }
+void lfuser_fusion_destroy(lfuser_fusion *fusion) {
+    if (lf_end_handle(fusion, LF_FUSION_HANDLE)) lf_fusion_release(fusion);
+}
+
+const char *lfuser_fusion_name(const lfuser_fusion *fusion) {
+    return lf_is_handle(fusion, LF_FUSION_HANDLE) ? fusion->graph->name : "";
+}
 
 lfuser_status lfuser_fusion_parse(lfuser_context *c, const char *file, const char *text, size_t bytes, const char *name,
                                   lfuser_fusion **out_fusion) {
@@ -72,8 +77,7 @@ lf_status lf_fusion_no_sync(const lfuser_fusion *f) {
 }
 
 lfuser_status lfuser_fusion_check_no_sync(lfuser_fusion *f) {
-    if (!f)
-        return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_fusion_check_no_sync: fusion is NULL"));
+    LF_NEED(f, LF_FUSION_HANDLE);
     return lf_public(lf_fusion_no_sync(f));
 }
 
@@ -172,6 +176,7 @@ lfuser_status lfuser_fusion_print(lfuser_fusion *f, lfuser_stage stage, const ch
     if (!f || !out_text || (unsigned)stage > LFUSER_STAGE_DEVICE_ASM)
         return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT,
                                   "lfuser_fusion_print: an argument is NULL, or the stage %d unknown", (int)stage));
+    LF_NEED(f, LF_FUSION_HANDLE);
     lf_target target;
     lf_status s = lf_target_parse(&f->context->allocator, target_text ? target_text : "cpu", &target);
     if (s) return lf_public(s);

@@ -17,14 +17,17 @@ static const lf_variant *variant_at(const lfuser_executable *e, size_t index, ui
 size_t lfuser_executable_n_kernels(const lfuser_executable *e) {
     uint32_t unused;
     size_t n = 0;
-    while (e && variant_at(e, n, &unused)) n++;
+    while (lf_is_handle(e, LF_EXECUTABLE_HANDLE) && variant_at(e, n, &unused)) n++;
     return n;
 }
 
 lfuser_status lfuser_executable_kernel(const lfuser_executable *e, size_t index, lfuser_kernel_info *out_info) {
-    const lf_allocator *a = e ? &e->context->allocator : &lf_system_allocator;
     uint32_t kernel;
-    if (!e || !out_info) return lf_public(lf_error(a, LF_INVALID_ARGUMENT, "lfuser_executable_kernel: an argument is NULL"));
+    if (!e || !out_info)
+        return lf_public(
+            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_executable_kernel: an argument is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
+    const lf_allocator *a = &e->context->allocator;
     size_t size = out_info->size ? out_info->size : sizeof *out_info;
     const lf_variant *v = variant_at(e, index, &kernel);
     if (!v)

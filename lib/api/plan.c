@@ -99,8 +99,9 @@ static lf_status plan(lfuser_executable *e, const lfuser_argument *arguments, si
 lfuser_status lfuser_executable_prepare_shapes(lfuser_executable *e, const lfuser_argument *const *sets, size_t n_sets,
                                                size_t n_arguments) {
     if (!e || (n_sets && !sets))
-        return lf_public(lf_error(e ? &e->context->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
-                                  "lfuser_executable_prepare_shapes: an argument is NULL"));
+        return lf_public(
+            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_executable_prepare_shapes: an argument is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
     lf_wanted_list list;
     lf_vec_init(&list, &e->context->allocator);
     lf_fpstate fp = lf_fp_enter();
@@ -117,9 +118,7 @@ lfuser_status lfuser_executable_would_compile(lfuser_executable *e, const lfuser
     uint32_t load = 0, compile = 0;
     if (out_load) *out_load = 0;
     if (out_compile) *out_compile = 0;
-    if (!e)
-        return lf_public(
-            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_executable_would_compile: executable is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
     lf_wanted_list list;
     lf_vec_init(&list, &e->context->allocator);
     lf_fpstate fp = lf_fp_enter();
@@ -135,8 +134,9 @@ lfuser_status lfuser_executable_would_compile(lfuser_executable *e, const lfuser
 
 lfuser_status lfuser_executable_host_entry(const lfuser_executable *e, lfuser_host_entry *out) {
     if (!e || !out)
-        return lf_public(lf_error(e ? &e->context->allocator : &lf_system_allocator, LF_INVALID_ARGUMENT,
-                                  "lfuser_executable_host_entry: an argument is NULL"));
+        return lf_public(
+            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_executable_host_entry: an argument is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
     size_t size = out->size ? out->size : sizeof *out;
     lfuser_host_entry entry = {
         .size = sizeof entry, .infer = e->host.infer, .n_slots = e->program->abi.n_slots, .program = &e->program->abi};

@@ -327,7 +327,8 @@ lfuser_status lfuser_run_with(lfuser_executable *e, lfuser_stream *stream, const
                               size_t n_arguments, lfuser_output *outputs, size_t n_outputs,
                               const lfuser_run_options *options, lfuser_completion **out_completion) {
     if (out_completion) *out_completion = NULL;
-    if (!e) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_run: executable is NULL"));
+    LF_NEED_FOR(e, LF_EXECUTABLE_HANDLE, "lfuser_run");
+    if (stream) LF_NEED_FOR(stream, LF_STREAM_HANDLE, "lfuser_run");
     lf_run r = {.e = e,
                 .abi = &e->program->abi,
                 .a = &e->context->allocator,
@@ -373,7 +374,7 @@ lfuser_status lfuser_run(lfuser_executable *e, lfuser_stream *stream, const lfus
 
 lfuser_status lfuser_infer(lfuser_executable *e, const lfuser_argument *arguments, size_t n_arguments,
                            lfuser_output *outputs, size_t n_outputs, int64_t (*shapes)[8], uint64_t *out_workspace_bytes) {
-    if (!e) return lf_public(lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_infer: executable is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
     lf_run r = {.e = e, .abi = &e->program->abi, .a = &e->context->allocator, .arguments = arguments, .outputs = outputs};
     lf_fpstate fp = lf_fp_enter();
     lf_status s = start(&r, n_arguments, n_outputs);

@@ -260,9 +260,7 @@ lf_status lf_executable_compile_classes(lfuser_executable *e, bool general_only)
 }
 
 lfuser_status lfuser_executable_prepare(lfuser_executable *e) {
-    if (!e)
-        return lf_public(
-            lf_error(&lf_system_allocator, LF_INVALID_ARGUMENT, "lfuser_executable_prepare: executable is NULL"));
+    LF_NEED(e, LF_EXECUTABLE_HANDLE);
     lf_fpstate fp = lf_fp_enter();
     lf_status s = lf_executable_compile_classes(e, false);
     lf_fp_leave(fp);

@@ -583,18 +583,6 @@ START_TEST(misuse) {
 }
 END_TEST
 
-START_TEST(a_status_outlives_its_context) {
-    lfuser_context *c;
-    lfuser_fusion *f;
-    ok(lfuser_context_create(NULL, &c));
-    lfuser_status s = lfuser_fusion_parse(c, "u.lf", "fusion @a() { retur }", 21, NULL, &f);
-    lfuser_context_destroy(c);
-    ck_assert_int_eq(lfuser_status_code(s), LFUSER_INVALID_PROGRAM);
-    ck_assert_ptr_nonnull(strstr(lfuser_status_message(s), "u.lf:1:15: error: "));
-    lfuser_status_destroy(s);
-}
-END_TEST
-
 static Suite *make(void) {
     Suite *suite = suite_create("api errors");
     TCase *t = device_tcase(suite, "errors", 60);
@@ -611,7 +599,6 @@ static Suite *make(void) {
     tcase_add_test(t, streams_and_devices);
     tcase_add_test(t, programs_without_device);
     tcase_add_test(t, misuse);
-    tcase_add_test(t, a_status_outlives_its_context);
     return suite;
 }
 
