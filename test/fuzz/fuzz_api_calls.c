@@ -5,7 +5,8 @@
 #include <lfuser/lfuser.h>
 #include <string.h>
 
-enum { SLOTS = 4, BUFFER = 1 << 16, MOST_ARGS = 8, MOST_OUTPUTS = 8 };
+enum kind { DEVICE, STREAM, FUSION, EXECUTABLE, BUILDER, KINDS };
+enum { SLOTS = 4, RECENT = 8, BUFFER = 1 << 16, MOST_ARGS = 8, MOST_OUTPUTS = 8 };
 
 typedef struct state {
     const uint8_t *bytes;
@@ -26,6 +27,8 @@ typedef struct state {
     lfuser_stream *home;
     lfuser_device *home_device;
     uint64_t calls, refused;
+    void *ended[KINDS]; // the last of each kind that was destroyed
+    uint64_t ended_at[KINDS], n_ended;
 } state;
 
 static unsigned byte(state *s) {
@@ -44,6 +47,37 @@ static lfuser_code checked(state *s, lfuser_status status) {
     CHECK(code != LFUSER_INTERNAL, "internal error: %s\n", lfuser_status_message(status));
     lfuser_status_destroy(status);
     return code;
+}
+
+static void note_end(state *s, enum kind kind, void *handle) {
+    if (!handle) return;
+    s->ended[kind] = handle;
+    s->ended_at[kind] = s->n_ended++;
+}
+
+// What was destroyed not long ago is refused, whatever it is asked, and destroying it again does nothing.
+static void use_ended(state *s) {
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        void *handle = s->ended[kind];
+        lfuser_status status = NULL;
+        lfuser_executable *e;
+        lfuser_stats stats = {.size = sizeof stats};
+        size_t n;
+        if (!handle || s->n_ended - s->ended_at[kind] > RECENT) continue;
+        switch (kind) {
+        case DEVICE: lfuser_device_close(handle), status = lfuser_device_stats(handle, &stats); break;
+        case STREAM: lfuser_stream_destroy(handle), status = lfuser_stream_synchronize(handle); break;
+        case FUSION: lfuser_fusion_destroy(handle), status = lfuser_fusion_compile(handle, s->home_device, NULL, &e); break;
+        case EXECUTABLE:
+            lfuser_executable_destroy(handle), status = lfuser_run(handle, s->home, NULL, 0, NULL, 0, NULL);
+            break;
+        default: lfuser_builder_destroy(handle), status = lfuser_builder_op(handle, "neg", NULL, 0, NULL, 0, NULL, &n);
+        }
+        CHECK(lfuser_status_code(status) == LFUSER_INVALID_ARGUMENT &&
+                  strstr(lfuser_status_message(status), "has been destroyed"),
+              "a destroyed object of kind %u is used: %s\n", kind, lfuser_status_message(status));
+        lfuser_status_destroy(status);
+    }
 }
 
 static const char *const texts[] = {
@@ -70,7 +104,7 @@ static void call_device(state *s) {
         if (upto(s, 2))
             checked(s, lfuser_device_stats(*d, &stats));
         else
-            lfuser_device_close(*d), *d = NULL;
+            lfuser_device_close(*d), note_end(s, DEVICE, *d), *d = NULL;
         return;
     }
     static const char *const names[] = {"cpu", "cpu", "cpu", "gpu", "", "cuda:99999999999", "cpu:1"};
@@ -88,7 +122,7 @@ static void call_stream(state *s) {
         return;
     }
     switch (upto(s, 4)) {
-    case 0: lfuser_stream_destroy(*p), *p = NULL; break;
+    case 0: lfuser_stream_destroy(*p), note_end(s, STREAM, *p), *p = NULL; break;
     case 1: checked(s, lfuser_stream_synchronize(*p)); break;
     case 2: checked(s, lfuser_stream_query(*p)); break;
     default: checked(s, lfuser_stream_callback(*p, count_call, &callbacks));
@@ -101,6 +135,7 @@ static void call_fusion(state *s) {
         char *text;
         if (upto(s, 3) == 0) {
             lfuser_fusion_destroy(*f);
+            note_end(s, FUSION, *f);
             *f = NULL;
         } else if (!checked(s, lfuser_fusion_print(*f, (lfuser_stage)(byte(s) % 11),
                                                    (const char *[]){"cpu", "cuda:sm_90", "x", NULL}[upto(s, 4)],
@@ -125,6 +160,7 @@ static void call_compile(state *s) {
         return;
     }
     lfuser_executable_destroy(*e);
+    note_end(s, EXECUTABLE, *e);
     *e = NULL;
     if (!f) return;
     lfuser_device *d = upto(s, 8) ? s->home_device : PICK(s, devices);
@@ -267,7 +303,7 @@ static void call_builder(state *s) {
     lfuser_value *results[2] = {NULL, NULL}, *returned[2] = {v[upto(s, SLOTS)], v[upto(s, SLOTS)]};
     lfuser_fusion **f = &PICK(s, fusions);
     switch (upto(s, 8)) {
-    case 0: lfuser_builder_destroy(*b), *b = NULL; break;
+    case 0: lfuser_builder_destroy(*b), note_end(s, BUILDER, *b), *b = NULL; break;
     case 1:
         if (returned[0]) checked(s, lfuser_builder_assert(*b, returned[0], "message"));
         break;
@@ -275,10 +311,11 @@ static void call_builder(state *s) {
         size_t count = upto(s, 3);
         if ((count > 0 && !returned[0]) || (count > 1 && !returned[1])) break;
         lfuser_fusion_destroy(*f);
+        note_end(s, FUSION, *f);
         *f = NULL;
         if (!checked(s, lfuser_builder_return(*b, count, returned,
                                               upto(s, 2) ? (const char *[]){upto(s, 2) ? "y" : NULL, NULL} : NULL, f)))
-            *b = NULL;
+            note_end(s, BUILDER, *b), *b = NULL;
         break;
     }
     default:
@@ -357,7 +394,10 @@ static bool one_input(const uint8_t *data, size_t size) {
     checked(s, lfuser_memory_upload(s->home, s->memory, zero, BUFFER));
     checked(s, lfuser_stream_synchronize(s->home));
     free(zero);
-    while (s->left) calls[upto(s, sizeof calls / sizeof *calls)](s);
+    while (s->left) {
+        calls[upto(s, sizeof calls / sizeof *calls)](s);
+        use_ended(s);
+    }
     total_calls += s->calls;
     total_refused += s->refused;
     destroy_all(s);
