@@ -59,7 +59,7 @@ typedef struct lf_launch {
 } lf_launch;
 
 // A mailbox slot: written by a kernel (value, then sequence with release order, system scope), read by the host (acquire).
-// The device increments `sequence`, so that replays of a captured launch are told apart.
+// A launch that may be replayed increments `sequence`, so that its values are told apart; others write 1.
 typedef struct lf_mailbox_slot {
     _Atomic uint64_t sequence;
     uint64_t value[2];

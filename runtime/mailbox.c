@@ -103,8 +103,9 @@ lf_status lf_mailbox_take(lf_mailbox_pool *pool, lf_mailbox *out_box) {
     }
     uint32_t k = page_of(index), i = index - page_begin(k);
     lf_mailbox_slot *slot = &pool->pages[k].slots[i];
-    *out_box = (lf_mailbox){slot, pool->pages[k].device_slots + i * sizeof *slot,
-                            atomic_load_explicit(&slot->sequence, memory_order_acquire), index};
+    atomic_store_explicit(&slot->sequence, 0,
+                          memory_order_relaxed); // whoever hands the slot to a kernel does more than this order
+    *out_box = (lf_mailbox){slot, pool->pages[k].device_slots + i * sizeof *slot, 0, index};
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 // Mailbox slots: how a kernel hands a scalar to the host with no synchronisation. A kernel writes the value, then
-// increments the sequence with release order at system scope; the host looks at the sequence.
+// the sequence with release order at system scope; the host looks at the sequence.
 //
 // A slot may be given back once the stream that writes it has passed (its sequence has changed, or the stream was
 // synchronised): the pool hands it out again at once.
@@ -12,7 +12,7 @@ typedef struct lf_mailbox_pool lf_mailbox_pool;
 typedef struct lf_mailbox {
     lf_mailbox_slot *slot; // host's address; NULL: none
     void *device_slot;     // the same slot as kernels address it
-    uint64_t seen;         // sequence when the slot was taken: any other means that a value has arrived
+    uint64_t seen;         // sequence without a value: 0 when the slot was taken; any other means that one has arrived
     uint32_t index;
 } lf_mailbox;
 

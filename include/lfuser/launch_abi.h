@@ -27,6 +27,10 @@ typedef int64_t (*lfuser_abi_infer)(uint64_t *slots);
 typedef void (*lfuser_abi_bind)(uint64_t *slots);
 typedef void (*lfuser_abi_finish_entry)(uint64_t *words);
 
+// Added to the address of a mailbox slot where a launch may be replayed: the kernel counts up the sequence number that it finds there.
+// Else it writes 1; the slot had 0.
+enum { LFUSER_ABI_MAILBOX_COUNTS = 1 };
+
 typedef enum lfuser_abi_kind {
     LFUSER_ABI_SCALAR,      // host value                                  slot: value
     LFUSER_ABI_PENDING,     // outputs only: delivered through a mailbox   slot: device address of the mailbox slot

@@ -134,6 +134,10 @@ static lf_status ask_for_buffer(lf_run *r, uint32_t i) {
                                            "@%s: the caller's allocator gave no buffer for output %u", r->abi->name, i);
 }
 
+static uint64_t mailbox_address(const lf_run *r, const lf_mailbox *box) {
+    return (uint64_t)(uintptr_t)box->device_slot + (r->capturing ? LFUSER_ABI_MAILBOX_COUNTS : 0);
+}
+
 // All pending scalars, those first that others are finished from.
 static lf_status prepare_pending(lf_run *r) {
     lfuser_pending **arrivals = r->frame->arrivals;
@@ -142,7 +146,7 @@ static lf_status prepare_pending(lf_run *r) {
         lfuser_pending **out = &r->outputs[i].pending;
         if (o->kind != LFUSER_ABI_PENDING || o->finish != LFUSER_ABI_NONE) continue;
         LF_TRY(lf_pending_create(r->e->device, (lf_dtype)o->dtype, r->capturing, out));
-        r->frame->slots[o->slot] = (uint64_t)(uintptr_t)(*out)->box.device_slot;
+        r->frame->slots[o->slot] = mailbox_address(r, &(*out)->box);
     }
     for (uint32_t i = 0; i < r->abi->n_arrivals; i++) {
         const lfuser_abi_arrival *a = &r->abi->arrivals[i];
@@ -151,7 +155,7 @@ static lf_status prepare_pending(lf_run *r) {
             atomic_fetch_add(&arrivals[i]->references, 1);
         } else {
             LF_TRY(lf_pending_create(r->e->device, (lf_dtype)a->dtype, r->capturing, &arrivals[i]));
-            r->frame->slots[a->box_slot] = (uint64_t)(uintptr_t)arrivals[i]->box.device_slot;
+            r->frame->slots[a->box_slot] = mailbox_address(r, &arrivals[i]->box);
         }
     }
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {

@@ -268,15 +268,34 @@ static lf_register index_of(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     return (lf_register){lane ? LLVMBuildAdd(k->e->builder, v, lf_i64_const(k, lane), "") : v, NULL};
 }
 
-// Value, then sequence + 1 with release order: the host reads them the other way round.
+// The number that says that the value is there. Only where a launch may be replayed must it be told from the one before, which lies
+// in the host's memory: to read that takes a GPU a microsecond.
+static LLVMValueRef next_sequence(lf_kernel *k, LLVMValueRef v_address, LLVMValueRef v_slot) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_one = lf_i64_const(k, 1), v_numbers[2] = {v_one};
+    LLVMValueRef v_flag = LLVMBuildAnd(b, v_address, lf_i64_const(k, LFUSER_ABI_MAILBOX_COUNTS), "counts");
+    LLVMBasicBlockRef b_before[2] = {LLVMGetInsertBlock(b)};
+    lf_if_blocks counts;
+    lf_if_begin(k, &counts, LLVMBuildICmp(b, LLVMIntNE, v_flag, lf_i64_const(k, 0), ""), "replayed");
+    LLVMValueRef v_last = LLVMBuildLoad2(b, k->l_i64, v_slot, "last");
+    LLVMSetVolatile(v_last, true);
+    v_numbers[1] = LLVMBuildAdd(b, v_last, v_one, "");
+    b_before[1] = LLVMGetInsertBlock(b);
+    lf_if_end(k, &counts);
+    LLVMValueRef v_number = LLVMBuildPhi(b, k->l_i64, "sequence");
+    LLVMAddIncoming(v_number, v_numbers, b_before, 2);
+    return v_number;
+}
+
+// Value, then sequence with release order: the host reads them the other way round.
 static void deliver(lf_kernel *k, const lf_stmt *s) {
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_slot = LLVMBuildIntToPtr(b, lf_reg(k, s->args[1], 0).re, k->l_pointer, "mailbox"),
-                 v_one = lf_i64_const(k, 1);
+    LLVMValueRef v_address = lf_reg(k, s->args[1], 0).re, v_one = lf_i64_const(k, 1);
+    LLVMValueRef v_aligned = LLVMBuildAnd(b, v_address, lf_i64_const(k, ~(uint64_t)LFUSER_ABI_MAILBOX_COUNTS), "");
+    LLVMValueRef v_slot = LLVMBuildIntToPtr(b, v_aligned, k->l_pointer, "mailbox");
+    LLVMValueRef v_number = next_sequence(k, v_address, v_slot);
     lf_emit_store(k->e, s->dtype, lf_reg(k, s->args[0], 0), LLVMBuildGEP2(b, k->l_i64, v_slot, &v_one, 1, "value"));
-    LLVMValueRef v_sequence = LLVMBuildLoad2(b, k->l_i64, v_slot, "sequence");
-    LLVMSetVolatile(v_sequence, true);
-    LLVMValueRef v_store = LLVMBuildStore(b, LLVMBuildAdd(b, v_sequence, v_one, ""), v_slot);
+    LLVMValueRef v_store = LLVMBuildStore(b, v_number, v_slot);
     LLVMSetOrdering(v_store, LLVMAtomicOrderingRelease);
     LLVMSetAlignment(v_store, 8);
 }
