@@ -12,12 +12,6 @@ typedef struct crossing {
     uint32_t reader; // group that needs the operand
 } crossing;
 
-// What has indices to check looks at all of its elements, once: another kernel may read only some of them, and those of sort, topk and
-// scatter have no place where they would report the index of another op.
-static bool checks_index(const lf_op *op) {
-    return op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX || op->code == LF_OP_ONEHOT;
-}
-
 // Recursion stops at LF_CHEAP, the largest cost that is recomputed.
 static lf_status cross_operand(void *context, lf_value *operand) {
     crossing *c = context;
@@ -25,7 +19,7 @@ static lf_status cross_operand(void *context, lf_value *operand) {
     if (!base || base->id >= c->partition->n_nodes) return NULL;
     lf_node *node = &c->partition->nodes[base->id];
     if (node->group == LF_NO_GROUP || node->group == c->reader) return NULL;
-    if (node->stored || !lf_is_cheap(c->partition, base) || checks_index(base->def)) {
+    if (node->stored || !lf_is_cheap(c->partition, base)) {
         node->stored = true;
         if (node->last_reader < c->reader) node->last_reader = c->reader;
         return NULL;

@@ -61,10 +61,17 @@ static bool is_of_row(const lf_partition *p, const lf_node *node) {
            lf_group_rows(p->groups[node->group]);
 }
 
+// What has indices to check looks at all of its elements, once: another kernel may read only some of them, and those of sort, topk and
+// scatter have no place where they would report the index of another op. So it is always stored, and readers wait for that.
+static bool checks_index(const lf_op *op) {
+    return op->code == LF_OP_TAKE || op->code == LF_OP_GATHER || op->code == LF_OP_INDEX || op->code == LF_OP_ONEHOT;
+}
+
 bool lf_is_cheap(const lf_partition *p, const lf_value *v) {
     const lf_node *node = lf_node_of(p, v);
     lf_op_kind kind = lf_op_info_of(v->def->code)->kind;
-    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && node->cost <= cheap(p) && !is_of_row(p, node);
+    return kind != LF_KIND_REDUCE && kind != LF_KIND_WHOLE && node->cost <= cheap(p) && !is_of_row(p, node) &&
+           !checks_index(v->def);
 }
 
 static lf_status summarise_operand(void *context, lf_value *operand) {
@@ -76,7 +83,7 @@ static lf_status summarise_operand(void *context, lf_value *operand) {
     add_candidate(s, node->group);
     uint32_t after = lf_is_cheap(s->partition, base) ? node->after : node->group + 1;
     if (after > s->after) s->after = after;
-    s->cost += is_of_row(s->partition, node) ? 1 : node->cost;
+    s->cost += is_of_row(s->partition, node) || checks_index(base->def) ? 1 : node->cost;
     if (s->cost > 1000) s->cost = 1000;
     return NULL;
 }
