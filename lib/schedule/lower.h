@@ -46,7 +46,8 @@ typedef struct lf_mixed_sizes {
     lf_value *share;    // of a thousand rows, how many a partial result covers (a power of two)
     lf_value *partials; // partial results a column
     lf_value *columns;
-    unsigned bytes; // of a cell: as many as the widest partial result takes
+    lf_value *scratch; // address of the partial results
+    unsigned bytes;    // of a cell: as many as the widest partial result takes
 } lf_mixed_sizes;
 
 typedef struct lf_lowering {
@@ -79,10 +80,13 @@ lf_status lf_lower_group(lf_planner *planner, lf_partition *p, uint32_t number, 
 // The same for a lowering that is set up up to `general`; the arena must outlive the loop.
 lf_status lf_lower(lf_lowering *l, const char *name, lf_loop **out_loop) LF_MUST_USE;
 
-// lower_mixed.c: the two kernels that do the work of a pair of groups; *out_walk is NULL where that is not worth a kernel, or cannot be.
-// *out_guard: when the first may be launched (NULL: always).
-lf_status lf_lower_mixed(lf_planner *planner, lf_partition *p, const lf_mixed *m, lf_arena *arena, lf_loop **out_walk,
-                         lf_loop **out_combine, lf_value **out_guard, lf_value **out_scratch) LF_MUST_USE;
+// lower_mixed.c: the two kernels that do the work of a pair of groups. The first is planned where the earlier group's place is; *out_walk
+// is NULL where that is not worth a kernel, or cannot be. *out_guard: when it may be launched (NULL: always).
+lf_status lf_lower_walk(lf_planner *planner, lf_partition *p, const lf_mixed *m, lf_arena *arena, lf_loop **out_walk,
+                        lf_mixed_sizes *out_sizes, lf_value **out_guard) LF_MUST_USE;
+// The second, where the later one's place is: it may read what groups between them store.
+lf_status lf_lower_combine(lf_planner *planner, lf_partition *p, const lf_mixed *m, const lf_mixed_sizes *sizes,
+                           lf_arena *arena, lf_loop **out_combine) LF_MUST_USE;
 void lf_lower_folds(lf_lowering *l);
 lf_stmt_id lf_lower_partial(lf_lowering *l, const lf_op *reduction);
 

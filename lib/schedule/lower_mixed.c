@@ -125,24 +125,32 @@ static bool is_worth_it(const lf_loop *walk) {
     return walk->reductions <= MOST_REDUCTIONS && walk->passes <= MOST_PASSES && walk->error_word == LFUSER_ABI_NONE;
 }
 
-lf_status lf_lower_mixed(lf_planner *planner, lf_partition *p, const lf_mixed *m, lf_arena *arena, lf_loop **out_walk,
-                         lf_loop **out_combine, lf_value **out_guard, lf_value **out_scratch) {
-    lf_graph *g = p->graph;
-    lf_group *columns = p->groups[m->columns];
-    unsigned folds = 0, bytes = 4;
-    *out_walk = NULL;
+static unsigned count_folds(const lf_group *columns, unsigned *out_bytes) {
+    unsigned folds = 0;
+    *out_bytes = 4;
     for (uint32_t i = 0; i < columns->n_nodes; i++) {
         if (!is_fold(columns->nodes[i])) continue;
         folds++;
         unsigned wide = lf_dtype_bytes(columns->nodes[i]->operands[0]->type.dtype);
-        if (wide > bytes) bytes = wide;
+        if (wide > *out_bytes) *out_bytes = wide;
     }
+    return folds;
+}
+
+lf_status lf_lower_walk(lf_planner *planner, lf_partition *p, const lf_mixed *m, lf_arena *arena, lf_loop **out_walk,
+                        lf_mixed_sizes *out_sizes, lf_value **out_guard) {
+    lf_graph *g = p->graph;
+    unsigned bytes, folds = count_folds(p->groups[m->columns], &bytes);
+    *out_walk = NULL;
     if (folds > MOST_FOLDS) return NULL;
     lf_value *all;
-    lf_mixed_sizes sizes = find_sizes(g, &m->group, folds, bytes, &all);
+    *out_sizes = find_sizes(g, &m->group, folds, bytes, &all);
     if (g->arena.failed) return lf_out_of_memory();
     lf_group group = m->group; // lives as long as the lowering
     uint32_t first = m->rows == LF_NO_GROUP ? m->columns : m->rows;
+    const char *name = lf_arena_printf(arena, "%s.k%u.mixed", g->name, first);
+    if (!name) return lf_out_of_memory();
+    LF_TRY(lf_planner_bytes(planner, all, &out_sizes->scratch));
     lf_lowering walk = {.planner = planner,
                         .partition = p,
                         .arena = arena,
@@ -150,25 +158,28 @@ lf_status lf_lower_mixed(lf_planner *planner, lf_partition *p, const lf_mixed *m
                         .number = first,
                         .part = LF_PART_WALK,
                         .mixed = m,
-                        .mixed_sizes = sizes};
-    lf_lowering combine = walk;
-    combine.group = columns;
-    combine.number = m->columns;
-    combine.part = LF_PART_COMBINE;
-    const char *names[2] = {lf_arena_printf(arena, "%s.k%u.mixed", g->name, first),
-                            lf_arena_printf(arena, "%s.k%u.combine", g->name, m->columns)};
-    if (!names[0] || !names[1]) return lf_out_of_memory();
-    LF_TRY(lf_planner_bytes(planner, all, out_scratch));
-    walk.scratch = combine.scratch = *out_scratch;
-    lf_loop *loops[2];
-    LF_TRY(lf_lower(&walk, names[0], &loops[0]));
-    if (!is_worth_it(loops[0])) return NULL;
-    LF_TRY(lf_lower(&combine, names[1], &loops[1]));
-    *out_walk = loops[0];
-    *out_combine = loops[1];
+                        .mixed_sizes = *out_sizes,
+                        .scratch = out_sizes->scratch};
+    lf_loop *loop;
+    LF_TRY(lf_lower(&walk, name, &loop));
+    if (is_worth_it(loop)) *out_walk = loop;
     *out_guard = walk.assumption;
-    if (combine.assumption)
-        *out_guard =
-            *out_guard ? lf_scalar_op(g, LF_OP_AND, LF_BOOL, *out_guard, combine.assumption, NULL) : combine.assumption;
-    return g->arena.failed ? lf_out_of_memory() : NULL;
+    return NULL;
+}
+
+lf_status lf_lower_combine(lf_planner *planner, lf_partition *p, const lf_mixed *m, const lf_mixed_sizes *sizes,
+                           lf_arena *arena, lf_loop **out_combine) {
+    const char *name = lf_arena_printf(arena, "%s.k%u.combine", p->graph->name, m->columns);
+    if (!name) return lf_out_of_memory();
+    lf_lowering combine = {.planner = planner,
+                           .partition = p,
+                           .arena = arena,
+                           .group = p->groups[m->columns],
+                           .number = m->columns,
+                           .part = LF_PART_COMBINE,
+                           .mixed = m,
+                           .mixed_sizes = *sizes,
+                           .scratch = sizes->scratch,
+                           .general = true}; // whether the walk was launched is settled by then
+    return lf_lower(&combine, name, out_combine);
 }

@@ -15,7 +15,7 @@ typedef struct stretch {
 // A pair of groups whose work one kernel can do, followed by a small one; the plain kernels are launched where that one is not.
 typedef struct mixed_pair {
     lf_mixed mixed;
-    lf_loop *combine;
+    lf_mixed_sizes sizes;
     uint32_t launch; // the first kernel's
 } mixed_pair;
 

@@ -158,14 +158,23 @@ static lf_status find_pairs(lf_planner *pl) {
 
 static lf_status plan_walk(lf_planner *pl, mixed_pair *pair) {
     lf_loop *walk;
-    lf_value *guard, *scratch;
-    LF_TRY(lf_lower_mixed(pl, pl->partition, &pair->mixed, pl->arena, &walk, &pair->combine, &guard, &scratch));
+    lf_value *guard;
+    LF_TRY(lf_lower_walk(pl, pl->partition, &pair->mixed, pl->arena, &walk, &pair->sizes, &guard));
     if (!walk) return NULL;
     LF_TRY(lf_loop_verify(pl->g->allocator, walk));
-    LF_TRY(lf_loop_verify(pl->g->allocator, pair->combine));
     pair->launch = (uint32_t)pl->launches.count;
-    LF_TRY(lf_planner_launch(pl, walk, guard, scratch));
+    LF_TRY(lf_planner_launch(pl, walk, guard, pair->sizes.scratch));
     pl->launches.data[pair->launch].mixed = pair->launch;
+    return NULL;
+}
+
+static lf_status plan_combine(lf_planner *pl, const mixed_pair *pair) {
+    lf_loop *combine;
+    LF_TRY(lf_lower_combine(pl, pl->partition, &pair->mixed, &pair->sizes, pl->arena, &combine));
+    LF_TRY(lf_loop_verify(pl->g->allocator, combine));
+    LF_TRY(lf_planner_launch(pl, combine, NULL, NULL));
+    pl->launches.data[pl->launches.count - 1].mixed = pair->launch;
+    pl->launches.data[pl->launches.count - 1].combines = true;
     return NULL;
 }
 
@@ -186,10 +195,7 @@ static lf_status plan_group(lf_planner *pl, uint32_t number) {
         pl->launches.data[i].instead = pair->launch != LFUSER_ABI_NONE;
     }
     if (!pair || pair->launch == LFUSER_ABI_NONE || number != pair->mixed.columns) return NULL;
-    LF_TRY(lf_planner_launch(pl, pair->combine, NULL, NULL));
-    pl->launches.data[pl->launches.count - 1].mixed = pair->launch;
-    pl->launches.data[pl->launches.count - 1].combines = true;
-    return NULL;
+    return plan_combine(pl, pair);
 }
 
 static lf_status plan_plain(lf_planner *pl, uint32_t number) {
