@@ -141,15 +141,33 @@ static lf_stmt_id lower_triangle(lf_lowering *l, const lf_op *op, const lf_space
 
 // ---- indexing ----------------------------------------------------------------------------------------------------------------
 
+// What does not depend on the column is computed once a row, even where a row has no column: elements of an op of the full shape are then
+// not there. LF_NO_STMT: they are.
+static lf_stmt_id any_column(lf_lowering *l, const lf_op *op) {
+    lf_stmt_id any = LF_NO_STMT;
+    if (l->group->kind != LF_GROUP_ROWS || lf_node_of(l->partition, &op->results[0])->cls != LF_CLASS_FULL) return any;
+    for (unsigned a = l->loop->rows; a < l->loop->rows + l->loop->cols; a++) {
+        int64_t n;
+        if (lf_const_i64(l->loop->extents[a], &n) && n > 0) continue;
+        any = lf_guard_and(l, any, less(l, lf_stmt_int(l, 0), lf_stmt_host(l, l->loop->extents[a])));
+    }
+    return any;
+}
+
+// a, but true where the guard is not.
+static lf_stmt_id unless(lf_lowering *l, lf_stmt_id a, lf_stmt_id guard) {
+    if (guard == LF_NO_STMT) return a;
+    return lf_stmt_simple(l, LF_OP_OR, LF_BOOL, a, lf_stmt_simple(l, LF_OP_NOT, LF_BOOL, guard, LF_NO_STMT));
+}
+
 // A given index: negative wraps once; outside is reported, and *io_guard keeps it from memory.
 lf_stmt_id lf_lower_checked_index(lf_lowering *l, const lf_op *op, lf_value *idx, const lf_space *space, lf_value *extent,
                                   lf_stmt_id *io_guard) {
     lf_stmt_id i = lf_stmt_cast(l, idx->type.dtype, LF_I64, intern_and_lower(l, idx, space, *io_guard));
     lf_stmt_id n = lf_stmt_host(l, extent);
     i = select(l, LF_I64, less(l, i, lf_stmt_int(l, 0)), lf_stmt_simple(l, LF_OP_ADD, LF_I64, i, n), i);
-    lf_stmt_id inside = in_range(l, i, extent), fine = inside;
-    if (*io_guard != LF_NO_STMT)
-        fine = lf_stmt_simple(l, LF_OP_OR, LF_BOOL, inside, lf_stmt_simple(l, LF_OP_NOT, LF_BOOL, *io_guard, LF_NO_STMT));
+    lf_stmt_id inside = in_range(l, i, extent), fine = unless(l, inside, *io_guard);
+    if (!l->status && !l->stmts.data[fine].column) fine = unless(l, fine, any_column(l, op));
     lf_stmt_add(l, (lf_stmt){.kind = LF_STMT_INDEX_ERROR,
                              .dtype = LF_BOOL,
                              .number = lf_planner_op_number(l->planner, op),
