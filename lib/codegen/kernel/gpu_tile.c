@@ -221,9 +221,13 @@ static void take_or_leave(tile *t, unsigned vector, lf_stmt_id id) {
     }
 }
 
+// Either way the statement is done then. (A store not before: what it needs is loaded with the rest.)
 static void take_or_leave_all(tile *t, unsigned vector, bool store) {
-    for (lf_stmt_id i = 0; i < t->k->loop->n_stmts; i++)
-        if (is_tiled_stmt(t->k, i, store)) take_or_leave(t, vector, i);
+    for (lf_stmt_id i = 0; i < t->k->loop->n_stmts; i++) {
+        if (!is_tiled_stmt(t->k, i, store)) continue;
+        take_or_leave(t, vector, i);
+        t->k->at->ready[i] = true;
+    }
 }
 
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
@@ -277,8 +281,7 @@ static void emit_tile(tile *t) {
     for (unsigned v = 0; v < t->vectors; v++) {
         lf_kernel_use_copy(k, v);
         t->v_inside[v] = stand_at(t, row_taken(t, v), v_inner);
-        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-            k->at->ready[i] = is_tiled_stmt(k, i, false) || is_tiled_stmt(k, i, true);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) k->at->ready[i] = is_tiled_stmt(k, i, false);
     }
     k->loads_stay = true; // under way before the barrier
     if (!depend) lf_emit_loads(k, NULL, t->vectors, 0);
