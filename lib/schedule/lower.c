@@ -372,7 +372,7 @@ static __attribute__((noinline)) lf_value *reach(lf_lowering *l, lf_value *v, co
 static __attribute__((noinline)) lf_stmt_id load_stored(lf_lowering *l, lf_value *v, const lf_space *place,
                                                         lf_stmt_id guard) {
     lf_buffer buffer;
-    lf_status failed = lf_planner_buffer(l->planner, v, &buffer);
+    lf_status failed = lf_planner_buffer(l->planner, v, l->number, &buffer);
     if (failed) return lf_lowering_fail(l, failed), LF_NO_STMT;
     return load(l, &buffer, place, guard);
 }
@@ -425,7 +425,7 @@ static lf_status store_root(lf_lowering *l, const lf_root *root) {
     if (l->status) return NULL;
     if (root->temporary) {
         lf_buffer buffer;
-        LF_TRY(lf_planner_buffer(l->planner, root->value, &buffer));
+        LF_TRY(lf_planner_temporary(l->planner, root->value, &buffer));
         lf_lower_store(l, value, &buffer, root->value->type.dtype, at);
     }
     for (uint32_t k = 0; k < root->n_outputs; k++) {

@@ -22,7 +22,10 @@ typedef struct lf_memo {
 
 // What the program offers to the lowering of one group.
 typedef struct lf_planner lf_planner;
-lf_status lf_planner_buffer(lf_planner *planner, const lf_value *v, lf_buffer *out_buffer) LF_MUST_USE;
+// Where this group finds a value that is not its own: a parameter, a constant, or what an earlier group left in workspace.
+lf_status lf_planner_buffer(lf_planner *planner, const lf_value *v, uint32_t reader, lf_buffer *out_buffer) LF_MUST_USE;
+// Where a group leaves a value for later ones.
+lf_status lf_planner_temporary(lf_planner *planner, const lf_value *v, lf_buffer *out_buffer) LF_MUST_USE;
 lf_status lf_planner_output(lf_planner *planner, uint32_t output,
                             lf_buffer *out_buffer) LF_MUST_USE; // PENDING: address of the mailbox slot
 lf_status lf_planner_fetch(lf_planner *planner, const lf_value *v,

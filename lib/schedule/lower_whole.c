@@ -77,7 +77,7 @@ lf_stmt_id lf_lower_matmul(lf_lowering *l, const lf_op *op) {
 static lf_status store_everywhere(lf_lowering *l, const lf_root *root, lf_stmt_id value, const lf_space *space) {
     if (root->temporary) {
         lf_buffer buffer;
-        LF_TRY(lf_planner_buffer(l->planner, root->value, &buffer));
+        LF_TRY(lf_planner_temporary(l->planner, root->value, &buffer));
         lf_lower_store(l, value, &buffer, root->value->type.dtype, space);
     }
     for (uint32_t k = 0; k < root->n_outputs; k++) {

@@ -19,14 +19,14 @@ static lf_status constant_buffer(lf_planner *pl, const lf_value *v, lf_buffer *o
     return NULL;
 }
 
-lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
-    if (v->def->code == LF_OP_TENSOR) return constant_buffer(pl, v, out);
-    if (v->def->code == LF_OP_PARAM) {
-        uint32_t slot = pl->program->param_slots[lf_param_number(pl->g, v)];
-        *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
-        for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
-        return pl->g->arena.failed ? lf_out_of_memory() : NULL;
-    }
+static lf_status param_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
+    uint32_t slot = pl->program->param_slots[lf_param_number(pl->g, v)];
+    *out = (lf_buffer){.value = v, .address = lf_slot_value(pl->g, slot)};
+    for (unsigned a = 0; a < v->type.rank; a++) out->strides[a] = lf_slot_value(pl->g, slot + 1 + v->type.rank + a);
+    return pl->g->arena.failed ? lf_out_of_memory() : NULL;
+}
+
+lf_status lf_planner_temporary(lf_planner *pl, const lf_value *v, lf_buffer *out) {
     for (size_t i = 0; i < pl->stretches.count; i++) {
         const stretch *s = &pl->stretches.data[i];
         if (s->value != v) continue;
@@ -37,6 +37,13 @@ lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, lf_buffer *out) {
     }
     return lf_error_at(pl->g->allocator, LF_INTERNAL, v->def->place, "the value of '%s' is read but stored nowhere",
                        lf_op_info_of(v->def->code)->name);
+}
+
+lf_status lf_planner_buffer(lf_planner *pl, const lf_value *v, uint32_t reader, lf_buffer *out) {
+    const lf_node *node = lf_node_of(pl->partition, v);
+    if (node->stored && node->group < reader) return lf_planner_temporary(pl, v, out); // the parameter may be another by now
+    if (v->def->code == LF_OP_TENSOR) return constant_buffer(pl, v, out);
+    return v->def->code == LF_OP_PARAM ? param_buffer(pl, v, out) : lf_planner_temporary(pl, v, out);
 }
 
 lf_status lf_planner_output(lf_planner *pl, uint32_t output, lf_buffer *out) {
