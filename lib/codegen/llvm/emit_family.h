@@ -32,6 +32,7 @@ bool lf_emit_never_above_zero(const lf_value *value);
 
 // ---- single steps that several families use -------------------------------------------------------------------------
 // min, max, fmin, fmax of two floats or doubles.
+LLVMValueRef lf_emit_x86_minmax(lf_emit *e, bool least, bool number, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b);
 // ceil, floor, trunc, round of a float or double.
 LLVMValueRef lf_emit_float_rounding(lf_emit *e, lf_opcode code, LLVMValueRef a);

@@ -49,21 +49,21 @@ lf_register lf_emit_rounding_op(lf_emit *e, const lf_elem *x, const lf_register 
 }
 
 // ---- minima and maxima ----------------------------------------------------------------------------------------------
-static bool is_from_integer(LLVMValueRef v) { return LLVMIsASIToFPInst(v) || LLVMIsAUIToFPInst(v); }
-
-// x86 does not get llvm.minimumnum: where LLVM 22 knows one operand to be no NaN (a converted integer) it exchanges the two, and
-// a scalar minimumnum(NaN, x) then is NaN. minimum and maximum bear that exchange, but for a signalling NaN beside such an operand.
-LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
-    bool least = code == LF_OP_MIN || code == LF_OP_FMIN, other = code == LF_OP_FMIN || code == LF_OP_FMAX;
-    if (other && e->target == LF_EMIT_NVPTX) return l_intrinsic2(e, least ? "llvm.minimumnum" : "llvm.maximumnum", a, b);
+// What LLVM 22 makes of minimumnum on x86, and of minimum beside an operand that it knows to be no NaN (a converted integer, a choice of
+// constants), is wrong for some NaNs. So only numbers are left to it, and NaNs are asked for here: as many instructions.
+LLVMValueRef lf_emit_x86_minmax(lf_emit *e, bool least, bool number, LLVMValueRef a, LLVMValueRef b) {
     LLVMValueRef v_best = l_intrinsic2(e, least ? "llvm.minimum" : "llvm.maximum", a, b);
-    if (!other) {
-        if (e->target == LF_EMIT_NVPTX || (!is_from_integer(a) && !is_from_integer(b))) return v_best;
-        LLVMValueRef v_nan = LLVMConstReal(LLVMTypeOf(a), (double)NAN);
-        return l_select(e, l_fcmp(e, LLVMRealUNO, a, b), v_nan, v_best);
-    }
+    if (LLVMIsACallInst(v_best)) LLVMSetFastMathFlags(v_best, LLVMFastMathNoNaNs);
+    if (!number) return l_select(e, l_fcmp(e, LLVMRealUNO, a, b), l_number_like(a, (double)NAN), v_best);
     v_best = l_select(e, l_fcmp(e, LLVMRealUNO, b, b), a, v_best);
     return l_select(e, l_fcmp(e, LLVMRealUNO, a, a), b, v_best);
+}
+
+LLVMValueRef lf_emit_float_minmax(lf_emit *e, lf_opcode code, LLVMValueRef a, LLVMValueRef b) {
+    bool least = code == LF_OP_MIN || code == LF_OP_FMIN, number = code == LF_OP_FMIN || code == LF_OP_FMAX;
+    if (e->target != LF_EMIT_NVPTX) return lf_emit_x86_minmax(e, least, number, a, b);
+    if (number) return l_intrinsic2(e, least ? "llvm.minimumnum" : "llvm.maximumnum", a, b);
+    return l_intrinsic2(e, least ? "llvm.minimum" : "llvm.maximum", a, b);
 }
 
 lf_register lf_emit_minmax(lf_emit *e, lf_opcode code, lf_dtype d, lf_register a, lf_register b) {
