@@ -143,6 +143,36 @@ START_TEST(in_place_beside_a_transpose) {
 }
 END_TEST
 
+// Two results of different order, where only the turned one needs the parameter that the other is written over.
+START_TEST(in_place_beside_a_turned_result) {
+    static const int64_t extents[][2] = {{17, 34}, {33, 65}, {64, 128}};
+    lfuser_executable *e =
+        compile("fusion @t(%x: f32[%a, %b], %y: f32[%a, %b]) { %w = add %x, 1 %u = neg %y return %u into %x, %w }");
+    for (unsigned i = 0; i < COUNT(extents); i++) {
+        test_tensor x, y, w;
+        tensor_init(&x, LFUSER_F32, 2, extents[i], LAYOUT_PERMUTED);
+        for (int64_t k = 0; k < tensor_numel(&x); k++) memcpy(tensor_element(&x, k), &(float){(float)k}, sizeof(float));
+        tensor_upload(&x);
+        tensor_f32(&y, 2, extents[i], 0, 2);
+        tensor_f32(&w, 2, extents[i], 0, 0);
+        lfuser_argument arguments[] = {tensor_argument(&x.view), tensor_argument(&y.view)};
+        lfuser_output outputs[] = {{0}, {.tensor = &w.view}};
+        ok(lfuser_run(e, env.stream, arguments, 2, outputs, 2, NULL));
+        tensor_download(&x);
+        tensor_download(&w);
+        for (int64_t k = 0; k < tensor_numel(&x); k++) {
+            ck_assert_float_eq(tensor_f32_at(&x, k), (float)(-2 * k));
+            ck_assert_float_eq(tensor_f32_at(&w, k), (float)(k + 1));
+        }
+        tensor_check_guards(&x, "x");
+        tensor_finish(&x);
+        tensor_finish(&y);
+        tensor_finish(&w);
+    }
+    lfuser_executable_destroy(e);
+}
+END_TEST
+
 static uint32_t widest(const test_program *p) {
     uint32_t vector = 0;
     for (size_t i = 0; i < lfuser_executable_n_kernels(p->executable); i++) {
@@ -176,6 +206,7 @@ static Suite *make(void) {
     tcase_add_loop_test(t, transposes_among_others, 0, COUNT(mixtures));
     tcase_add_test(t, results_of_different_order);
     tcase_add_test(t, in_place_beside_a_transpose);
+    tcase_add_test(t, in_place_beside_a_turned_result);
     tcase_add_test(t, transposes_take_vectors_and_few_classes);
     return s;
 }
