@@ -38,7 +38,8 @@ static inline bool lf_launch_is_made(const lfuser_abi_launch *l, uint32_t number
 static inline uint64_t lf_class_key(lfuser_abi_class c) {
     return (uint64_t)c.rows | (uint64_t)c.cols << 5 | (uint64_t)c.vector << 10 | (uint64_t)c.wide << 15 |
            (uint64_t)c.shape << 16 | (uint64_t)c.spans << 20 | (uint64_t)c.chunks << 24 | (uint64_t)c.tiled << 32 |
-           (uint64_t)c.cluster << 40 | (uint64_t)c.teams << 45 | (uint64_t)c.staged << 52 | (uint64_t)c.full << 60;
+           (uint64_t)c.cluster << 40 | (uint64_t)c.teams << 45 | (uint64_t)c.staged << 52 | (uint64_t)c.full << 60 |
+           (uint64_t)c.alone << 61;
 }
 // Elements that a GPU thread takes at once from memory of this element size.
 uint32_t lf_launch_lanes(const lfuser_abi_launch *l);

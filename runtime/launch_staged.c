@@ -26,6 +26,11 @@ typedef struct choice {
     uint32_t vector, chunks, cluster, teams, threads, vectors, staged;
 } choice;
 
+// Registers of a thread that hold columns from one pass to the next.
+static uint32_t kept_registers(const lfuser_abi_launch *l, const choice *c) {
+    return l->keeps_nothing ? 0 : c->vectors * c->vector * l->kept_beside;
+}
+
 // How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
 // a quarter may be so.
 static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice *c) {
@@ -34,7 +39,7 @@ static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice 
     c->threads = c->teams * team;
     c->vectors = c->chunks / c->teams * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN);
     if (!a_column || c->vectors > LFUSER_ABI_STAGED_VECTORS) return false;
-    if (c->vectors * c->vector * l->kept_beside > lf_launch_registers(c->threads)) return false;
+    if (kept_registers(l, c) > lf_launch_registers(c->threads)) return false;
     if (l->weight * c->vector * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN) > LFUSER_ABI_UNROLLED_WEIGHT) return false;
     uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
     if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
@@ -53,6 +58,16 @@ static bool choose_vector(const lfuser_abi_launch *l, const lf_device_info *info
     return out->threads;
 }
 
+// Two blocks a processor, each with a row of its own: one copies and stores while the other works, and rows go to whichever processor is
+// done first (where blocks take rows in turn, the slower processors' last ones are waited for: a tenth of the time). They have half of the
+// registers each, which is enough in fast mode where nothing is kept and rows are full.
+static bool fit_beside(const lfuser_abi_launch *l, const lf_device_info *info, const choice *c) {
+    enum { BLOCKS = 2, SYSTEM = 1024, WEIGHT = 32 }; // bytes that the system takes; what fits half of the registers
+    uint32_t row = c->threads * c->vectors * c->vector * staged_bytes(l, c->vector);
+    return l->keeps_nothing && l->weight <= WEIGHT && c->cluster == 1 && c->staged == c->vectors &&
+           BLOCKS * (row + exchange_bytes(l, c->threads / 32) + SYSTEM) <= info->shared_a_processor;
+}
+
 bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, bool clusters,
                      lf_launch_plan *plan) {
     uint64_t most = (uint64_t)LF_LAUNCH_MOST_THREADS * LFUSER_ABI_CHUNK;
@@ -62,6 +77,7 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
         l->debug & (clusters ? LF_DEBUG_NO_CLUSTERS | LF_DEBUG_NO_STAGED_ROWS : LF_DEBUG_NO_STAGED_ROWS))
         return false;
     uint32_t chunks = lf_power_above((plan->columns + LFUSER_ABI_CHUNK - 1) / LFUSER_ABI_CHUNK, 1);
+    bool full = !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
     for (uint32_t cluster = 1; cluster <= (clusters ? info->max_cluster : 1u) && cluster <= chunks; cluster *= 2) {
         choice c = {.chunks = chunks / cluster, .cluster = cluster};
         if ((clusters && cluster == 1) || !choose_vector(l, info, lanes, &c)) continue;
@@ -72,8 +88,9 @@ bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uin
         plan->cls.cluster = (uint8_t)(cluster > 1 ? cluster : 0);
         plan->cls.teams = (uint8_t)(c.teams < c.chunks ? c.teams : 0);
         plan->cls.staged = (uint8_t)c.staged;
-        plan->cls.full = !(l->debug & LF_DEBUG_NO_FULL_ROWS) && plan->columns == (uint64_t)chunks * LFUSER_ABI_CHUNK;
-        plan->shared_out = true;
+        plan->cls.full = full;
+        plan->cls.alone = full && fit_beside(l, info, &c);
+        plan->shared_out = !plan->cls.alone;
         return true;
     }
     return false;

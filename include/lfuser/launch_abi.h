@@ -89,18 +89,19 @@ typedef struct lfuser_abi_launch {
     uint32_t n_args;
     uint8_t rows, cols; // axes
     uint8_t merge_rows,
-        merge_cols;        // so many leading row and column axes may be merged; the kernel looks at indices along others
-    bool single;           // a thread takes one element at a time (sort, scatter)
-    bool multiplies;       // a sum of products: one factor has not the last row axis, the other not the one before it
-    bool sorts;            // each row is sorted
-    bool scans;            // one pass, with a running result along the columns
-    bool reduces;          // one pass of reductions over the columns, and nothing written a column
-    bool reads_once;       // fast mode: a maximum and what is summed below it are one pass, so no column is read again
-    uint16_t weight;       // about how many instructions an element takes
-    uint8_t kept;          // 32-bit registers an element that passes hand on to later passes
-    uint8_t kept_beside;   // the same where each pass can read again what it loads
-    uint8_t reductions;    // most in one pass
-    uint8_t parts;         // most parts of a chunk for whose results scratch memory has room; 0: there is none
+        merge_cols;      // so many leading row and column axes may be merged; the kernel looks at indices along others
+    bool single;         // a thread takes one element at a time (sort, scatter)
+    bool multiplies;     // a sum of products: one factor has not the last row axis, the other not the one before it
+    bool sorts;          // each row is sorted
+    bool scans;          // one pass, with a running result along the columns
+    bool reduces;        // one pass of reductions over the columns, and nothing written a column
+    bool reads_once;     // fast mode: a maximum and what is summed below it are one pass, so no column is read again
+    bool keeps_nothing;  // fast mode: the same with passes behind it, which take columns from where they were, and keep none
+    uint16_t weight;     // about how many instructions an element takes
+    uint8_t kept;        // 32-bit registers an element that passes hand on to later passes
+    uint8_t kept_beside; // the same where each pass can read again what it loads
+    uint8_t reductions;  // most in one pass
+    uint8_t parts;       // most parts of a chunk for whose results scratch memory has room; 0: there is none
     uint32_t scratch_word; // word with the address of scratch memory for SPLIT, OUTER and LOOKBACK, or NONE
     uint32_t mixed; // number of the launch of class MIXED that decides whether this one is made (itself: it may), or NONE
     bool instead;   // made only if that one is not
@@ -167,6 +168,8 @@ typedef struct lfuser_abi_class {
     uint8_t
         staged; // RESIDENT: so many vectors of each load that a thread has in a row lie in shared memory, to which they are copied
                 // while the row before is worked on, and each pass reads them there; the others are loaded by each pass
+    bool
+        alone; // RESIDENT, staged: a block copies its row when it begins, and no other; blocks beside it have work meanwhile
     bool full; // RESIDENT: rows have exactly as many columns as there is room for; ROUNDS: they are whole chunks
 } lfuser_abi_class;
 enum { LFUSER_ABI_STAGED_VECTORS = 16 }; // most that a thread has of a load
@@ -188,7 +191,8 @@ enum { LFUSER_ABI_CHUNK = 8192, LFUSER_ABI_PARTIAL_BYTES = 32 };
 // Scans. A row is cut into tiles of so many columns a thread or warp times the threads that share it: SCAN_THREADS a block (BLOCK, LOOKBACK),
 // a warp (WARP), or, where rows are neighbours in memory, SCAN_WARPS of which a lane takes a row (OUTER).
 // Scratch memory of OUTER and LOOKBACK: 256 bytes whose first word counts the tiles that blocks took, two flags of 4 bytes a cell (a tile of
-// a row), rounded up to 256 bytes; then two partial results a cell. What comes before the partial results is zeroed before the launch.
+// a row), rounded up to 256 bytes; then two partial results a cell. Where a partial result has 4 bytes at most, instead of all that behind
+// the first 256 bytes two words of 8 bytes a cell, a flag above a result. The first 256 bytes and 16 a cell are zeroed before the launch.
 enum { LFUSER_ABI_SCAN_THREADS = 256, LFUSER_ABI_SCAN_WARPS = 16, LFUSER_ABI_SCAN_COLUMNS = 8, LFUSER_ABI_SCAN_HEAD = 256 };
 // Sorts: tiles of so many columns. Scratch memory: the same head, then a counter of 4 bytes for each run of each pass of merging, twice as
 // many as a power of two of tiles a row; all of it is zeroed.

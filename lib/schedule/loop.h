@@ -142,11 +142,13 @@ uint8_t lf_loop_free_axes(const lf_loop *loop, unsigned first, unsigned n);
 bool lf_loop_fixed_extent(const lf_loop *loop, unsigned axis, int64_t *out_extent);
 // The first access with the same strides as this one, whatever is done to axes at run time (itself, if there is no other).
 uint32_t lf_loop_alike(const lf_loop *loop, uint32_t access);
-// Passes 0 and 1 are a maximum along the row and the sum of exponentials of what its columns are below it, what lies between being nobody
-// else's, and no later pass reduces (online.c): where bits are not asked for, one pass does both.
+// Passes 0 and 1 are a maximum along the row and the sum of exponentials of what its columns are below it, and no later pass reduces, or
+// needs more of these than memory can give it again (online.c): where bits are not asked for, one pass does both.
 bool lf_loop_find_online(const lf_loop *loop, lf_stmt_id *out_most, lf_stmt_id *out_sum);
 // And there is no other pass, so that no column is read again.
 bool lf_loop_reads_once(const lf_loop *loop);
+// And it takes columns as they are in memory, so that all it needs to keep can be had from there again.
+bool lf_loop_keeps_nothing(const lf_loop *loop);
 // Loop IR as text, into the arena.
 const char *lf_loop_text(lf_arena *arena, const lf_loop *loop);
 // Sets weight, kept and reductions (measure.c).

@@ -1,5 +1,6 @@
 // A maximum along a row, and a sum of exponentials of what the columns are below it (cross entropy, log_softmax): where bits are not asked
-// for, both are found in one go.
+// for, both are found in one go. Later passes (softmax) then compute the exponentials that they need again, below the true maximum: of
+// columns that come from memory, or else too much would have to be kept.
 #include "schedule/loop.h"
 
 static bool is_op(const lf_stmt *s, lf_opcode code) {
@@ -26,6 +27,12 @@ static bool is_used_once(const lf_loop *loop, lf_stmt_id id) {
     return n == 1;
 }
 
+static bool is_loaded(const lf_loop *loop, lf_stmt_id id) {
+    const lf_stmt *s = &loop->stmts[id];
+    if (s->kind == LF_STMT_CAST || is_op(s, LF_OP_CAST)) s = &loop->stmts[s->args[0]];
+    return s->kind == LF_STMT_LOAD;
+}
+
 bool lf_loop_find_online(const lf_loop *loop, lf_stmt_id *out_most, lf_stmt_id *out_sum) {
     if (loop->form != LF_LOOP_PLAIN || loop->passes < 2 || loop->folds) return false;
     lf_stmt_id most = only_reduction(loop, 0, LF_OP_RMAX), sum = only_reduction(loop, 1, LF_OP_SUM);
@@ -33,16 +40,21 @@ bool lf_loop_find_online(const lf_loop *loop, lf_stmt_id *out_most, lf_stmt_id *
     for (lf_stmt_id i = 0; i < loop->n_stmts; i++)
         if (loop->stmts[i].kind == LF_STMT_REDUCE && loop->stmts[i].level > 2) return false;
     const lf_stmt *stmts = loop->stmts;
-    lf_stmt_id exp = stmts[sum].args[0];
-    if (!is_op(&stmts[exp], LF_OP_EXP) || !is_used_once(loop, exp)) return false;
+    lf_stmt_id exp = stmts[sum].args[0], x = stmts[most].args[0];
+    if (!is_op(&stmts[exp], LF_OP_EXP)) return false;
     lf_stmt_id sub = stmts[exp].args[0];
-    if (!is_op(&stmts[sub], LF_OP_SUB) || !is_used_once(loop, sub)) return false;
+    if (!is_op(&stmts[sub], LF_OP_SUB) || stmts[sub].args[0] != x || stmts[sub].args[1] != most) return false;
     *out_most = most;
     *out_sum = sum;
-    return stmts[sub].args[0] == stmts[most].args[0] && stmts[sub].args[1] == most;
+    return is_loaded(loop, x) || (is_used_once(loop, exp) && is_used_once(loop, sub));
 }
 
 bool lf_loop_reads_once(const lf_loop *loop) {
     lf_stmt_id most, sum;
     return loop->passes == 2 && lf_loop_find_online(loop, &most, &sum);
+}
+
+bool lf_loop_keeps_nothing(const lf_loop *loop) {
+    lf_stmt_id most, sum;
+    return lf_loop_find_online(loop, &most, &sum) && is_loaded(loop, loop->stmts[most].args[0]);
 }

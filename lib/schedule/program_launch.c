@@ -42,6 +42,7 @@ lf_status lf_planner_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .scans = loop->form == LF_LOOP_SERIAL,
                                 .multiplies = is_product(loop),
                                 .reads_once = pl->program->fast && lf_loop_reads_once(loop),
+                                .keeps_nothing = pl->program->fast && lf_loop_keeps_nothing(loop),
                                 .weight = loop->weight,
                                 .kept = loop->kept,
                                 .kept_beside = loop->kept_beside,

@@ -115,53 +115,90 @@ END_TEST
 static const struct {
     int64_t columns;
     bool again;
-} fast_rows[] = {{4096, false},   {5000, false}, {32768, false}, {57352, false}, {131072, false},
-                 {300000, false}, {4096, true},  {32768, true},  {57344, true},  {131072, true}};
+    lfuser_dtype dtype;
+} fast_rows[] = {
+    {4096, false, LFUSER_F32},   {5000, false, LFUSER_F32},   {32768, false, LFUSER_F32},  {57352, false, LFUSER_F32},
+    {131072, false, LFUSER_F32}, {300000, false, LFUSER_F32}, {4096, true, LFUSER_F32},    {32768, true, LFUSER_F32},
+    {57344, true, LFUSER_F32},   {131072, true, LFUSER_F32},  {40960, false, LFUSER_BF16}, {4096, true, LFUSER_BF16},
+    {30000, true, LFUSER_BF16},  {32768, true, LFUSER_BF16},
+};
+enum { FAST_ROWS = 5 };
+
+static float fast_value(int64_t i, int64_t n, lfuser_dtype dtype) {
+    uint32_t bits, at = (uint32_t)i * 2654435761u;
+    float value = (float)((int32_t)(at ^ at >> 15) / 256) * 0x1p-18f; // -32 to 32
+    if (i / n == 1 && i % n < n / 2) value = -INFINITY;
+    if (i / n == 2) value = -INFINITY;
+    if (i / n == 3 && i % n == n - 3) value = NAN;
+    if (i / n == 4 && i % n == n - 1) value = INFINITY;
+    memcpy(&bits, &value, sizeof bits);
+    if (dtype == LFUSER_BF16) bits &= 0xffff0000;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+// What comes out of a row: its sum, and (unless NULL) each column's share of it.
+static void check_fast_row(const float *values, int64_t n, int row, float got, const float *shares, double tolerance) {
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (values[i] > most) most = values[i];
+    for (int64_t i = 0; i < n; i++) sum += exp(values[i] - most);
+    if (row > 1) {
+        ck_assert_msg(isnan(got), "row %d of %lld columns: %g", row, (long long)n, (double)got);
+        return;
+    }
+    ck_assert_msg(fabs(got - sum) < 1e-5 * sum, "row %d of %lld columns: %.9g, not %.9g", row, (long long)n, (double)got,
+                  sum);
+    for (int64_t i = 0; i < n && shares; i++) {
+        double share = exp(values[i] - most) / sum;
+        if (fabs(shares[i] - share) > tolerance * share)
+            ck_abort_msg("row %d of %lld columns, column %lld: %.9g, not %.9g", row, (long long)n, (long long)i,
+                         (double)shares[i], share);
+    }
+}
 
 START_TEST(sums_below_the_largest_in_fast_mode) {
-    enum { ROWS = 5 };
     int64_t n = fast_rows[_i].columns;
     bool again = fast_rows[_i].again;
+    lfuser_dtype dtype = fast_rows[_i].dtype;
     lfuser_compile_options fast = {.size = sizeof fast, .math = LFUSER_MATH_FAST};
     char text[400];
+    const char *name = dtype == LFUSER_BF16 ? "bf16" : "f32";
     snprintf(text, sizeof text,
-             "fusion @f(%%x: f32[%%n, %%k]) {\n  %%m = max %%x, axes=[1], keepdim=true\n  %%d = sub %%x, %%m\n"
-             "  %%e = exp %%d\n  %%s = sum %%e, axes=[1], keepdim=true\n  %%y = add %%x, %%s\n  return %%s%s\n}\n",
-             again ? ", %y" : "");
+             "fusion @f(%%x: %s[%%n, %%k]) {\n  %%f = cast %%x, dtype=f32\n  %%m = max %%f, axes=[1], keepdim=true\n"
+             "  %%d = sub %%f, %%m\n  %%e = exp %%d\n  %%s = sum %%e, axes=[1], keepdim=true\n  %%y = div %%e, %%s\n"
+             "  %%z = cast %%y, dtype=%s\n  return %%s%s\n}\n",
+             name, name, again ? ", %z" : "");
     lfuser_fusion *f = parse(text);
     lfuser_executable *e;
     ok(lfuser_fusion_compile(f, env.device, &fast, &e));
     test_tensor x;
-    tensor_init(&x, LFUSER_F32, 2, (int64_t[]){ROWS, n}, LAYOUT_DENSE);
-    float *values = malloc(ROWS * (size_t)n * sizeof *values), sums[ROWS];
-    uint32_t state = 7;
-    for (int64_t i = 0; i < ROWS * n; i++) {
-        state = state * 1664525 + 1013904223;
-        values[i] = (float)((int32_t)state / 256) * 0x1p-18f; // -32 to 32
-        if (i / n == 1 && i % n < n / 2) values[i] = -INFINITY;
-        if (i / n == 2) values[i] = -INFINITY;
-        if (i / n == 3 && i % n == n - 3) values[i] = NAN;
-        if (i / n == 4 && i % n == n - 1) values[i] = INFINITY;
+    tensor_init(&x, dtype, 2, (int64_t[]){FAST_ROWS, n}, LAYOUT_DENSE);
+    size_t bytes = FAST_ROWS * (size_t)n * sizeof(float);
+    float *values = malloc(bytes), *shares = malloc(bytes), sums[FAST_ROWS];
+    for (int64_t i = 0; i < FAST_ROWS * n; i++) {
+        values[i] = fast_value(i, n, dtype);
+        if (dtype == LFUSER_BF16)
+            memcpy(tensor_element(&x, i), (char *)&values[i] + 2, 2);
+        else
+            memcpy(tensor_element(&x, i), &values[i], 4);
     }
-    for (int64_t i = 0; i < ROWS * n; i++) *(float *)tensor_element(&x, i) = values[i];
     tensor_upload(&x);
     lfuser_output outputs[2] = {0};
     lfuser_argument argument = tensor_argument(&x.view);
     ok(lfuser_run(e, env.stream, &argument, 1, outputs, 1 + again, NULL));
     ok(lfuser_memory_download(env.stream, sums, outputs[0].allocated->tensor.data, sizeof sums));
-    for (int row = 0; row < ROWS; row++) {
-        double most = -INFINITY, sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            if (values[row * n + i] > most) most = values[row * n + i];
-        for (int64_t i = 0; i < n; i++) sum += exp(values[row * n + i] - most);
-        if (row > 1)
-            ck_assert_msg(isnan(sums[row]), "row %d of %lld columns: %g", row, (long long)n, (double)sums[row]);
-        else
-            ck_assert_msg(fabs(sums[row] - sum) < 1e-5 * sum, "row %d of %lld columns: %.9g, not %.9g", row, (long long)n,
-                          (double)sums[row], sum);
+    bool half = dtype == LFUSER_BF16;
+    if (again) ok(lfuser_memory_download(env.stream, shares, outputs[1].allocated->tensor.data, half ? bytes / 2 : bytes));
+    for (int64_t i = FAST_ROWS * n; half && again && i-- > 0;) {
+        uint32_t bits = (uint32_t)((const uint16_t *)shares)[i] << 16;
+        memcpy(&shares[i], &bits, sizeof bits);
     }
+    for (int row = 0; row < FAST_ROWS; row++)
+        check_fast_row(values + row * n, n, row, sums[row], again ? shares + row * n : NULL, half ? 0x1p-8 : 2e-5);
     for (int i = 0; i <= again; i++) outputs[i].allocated->deleter(outputs[i].allocated);
     free(values);
+    free(shares);
     tensor_finish(&x);
     lfuser_executable_destroy(e);
     lfuser_fusion_destroy(f);

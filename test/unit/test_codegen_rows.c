@@ -47,11 +47,14 @@ static const expected rows[] = {
     {entropy, 262144, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
     {softmax, 131072, 80, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "bar.sync", "mapa"},
 };
-// What fast mode reads once need not be held.
 static const expected fast_rows[] = {
+    // What is read once need not be held.
     {entropy, 131072, 90, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, true, "max.NaN.bf16x2", "cp.async"},
     {entropy, 2000000, 90, LFUSER_ABI_ROUNDS, 8, 4, 0, 0, 0, false, "max.NaN.bf16x2", "cp.async"},
-    {softmax, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, "cp.async", "barrier.cluster"},
+    // Rows that leave room for another's block are not copied ahead; others are.
+    {softmax, 32768, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, true, ".maxnreg 32", "prefetch"},
+    {softmax, 30000, 90, LFUSER_ABI_RESIDENT, 4, 4, 0, 0, 8, false, "cp.async", "barrier.cluster"},
+    {softmax, 65536, 90, LFUSER_ABI_RESIDENT, 8, 8, 0, 0, 8, true, "cp.async", "barrier.cluster"},
 };
 enum { N = sizeof rows / sizeof *rows, N_FAST = sizeof fast_rows / sizeof *fast_rows };
 

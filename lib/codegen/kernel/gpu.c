@@ -3,7 +3,7 @@
 #include "codegen/kernel/gpu.h"
 #include <stdio.h>
 
-enum { POINTWISE_BLOCK = 256, PTX_KERNEL = 71 };
+enum { POINTWISE_BLOCK = 256, INDEXED_BLOCK = 128, PTX_KERNEL = 71 };
 
 // The argument block by value, or its address in memory when it exceeds the parameter space.
 static bool has_args_in_memory(const lf_kernel *k) { return k->loop->n_words * 8u > 4000; }
@@ -141,9 +141,10 @@ static void emit_pointwise(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     bool stack = k->cls.shape == LFUSER_ABI_STACK;
     unsigned vectors = pointwise_vectors(k);
-    out->block = POINTWISE_BLOCK;
-    out->rows_a_block = POINTWISE_BLOCK * k->lanes * (stack ? 1 : vectors);
-    LLVMValueRef v_total = lf_i64_const(k, 1), v_width = lf_i64_const(k, POINTWISE_BLOCK * k->lanes),
+    // Rotary embedding is half a percent faster in blocks of 128, which come and go more smoothly.
+    out->block = k->loop->indexed ? INDEXED_BLOCK : POINTWISE_BLOCK;
+    out->rows_a_block = out->block * k->lanes * (stack ? 1 : vectors);
+    LLVMValueRef v_total = lf_i64_const(k, 1), v_width = lf_i64_const(k, out->block * k->lanes),
                  v_tile = lf_i64_const(k, out->rows_a_block);
     for (unsigned r = 0; r < k->rows; r++) v_total = LLVMBuildMul(b, v_total, pointwise_extent(k, r), "elements");
     LLVMValueRef v_mine = LLVMBuildMul(b, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x"), lf_i64_const(k, k->lanes), "");
@@ -210,7 +211,17 @@ static void emit_own_rows(lf_kernel *k, lf_object *out) {
 // must leave room for four warps a scheduler; reductions need enough to have all their loads under way, and left alone the assembler
 // would rather have more blocks.
 static unsigned most_registers(const lf_kernel *k, unsigned block) {
-    enum { FULL = 64, HELD = 128, REDUCING = 64, HELD_BLOCK = 256, OUTER_BLOCK = 256, OUTER = 112, PART = 80, COMBINE = 64 };
+    enum {
+        FULL = 64,
+        HELD = 128,
+        REDUCING = 64,
+        HELD_BLOCK = 256,
+        OUTER_BLOCK = 256,
+        OUTER = 112,
+        PART = 80,
+        COMBINE = 64,
+        TWO_BLOCKS = 32768
+    };
     enum { PRODUCT = 128 };
     if (k->cls.shape == LFUSER_ABI_PRODUCT) return PRODUCT;
     if (k->loop->form != LF_LOOP_PLAIN) return 0;
@@ -218,6 +229,7 @@ static unsigned most_registers(const lf_kernel *k, unsigned block) {
     if (k->cls.shape == LFUSER_ABI_COMBINE) return !k->cls.spans && k->cls.chunks > 1 ? COMBINE : 0;
     if (k->cls.shape == LFUSER_ABI_SPLIT) return k->loop->reductions == 1 ? REDUCING : 0;
     if (k->cls.shape != LFUSER_ABI_RESIDENT) return 0;
+    if (k->cls.alone) return TWO_BLOCKS / block;
     if (k->loop->reduces) return REDUCING;
     return block <= HELD_BLOCK && k->loop->kept * k->cls.spans * k->lanes >= FULL ? HELD : 0;
 }

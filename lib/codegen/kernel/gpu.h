@@ -85,12 +85,12 @@ lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *al
                              unsigned n); // n a power of two; overwrites all
 // gpu_stage.c: columns of RESIDENT rows, copied to shared memory a row ahead. In a class without these do nothing.
 lf_status lf_gpu_stage_plan(gpu *g, lf_object *out);
-void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row); // begins to copy a row: the first one
+void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row); // begins to copy a row: the first one, or (class `alone`) each
 void lf_gpu_stage_next(gpu *g, unsigned copy);     // after a pass has read it: of row v_next, if nothing will read it again
-void lf_gpu_stage_commit(gpu *g);
-void lf_gpu_stage_others(gpu *g); // loads of columns that are not staged, in this pass
-void lf_gpu_stage_wait(gpu *g);   // the copies that this thread has begun are done
-void lf_gpu_stage_forget(gpu *g); // before a pass: it reads its columns again
+void lf_gpu_stage_commit(gpu *g);                  // of the next row: all its copies are under way
+void lf_gpu_stage_others(gpu *g);                  // loads of columns that are not staged, in this pass
+void lf_gpu_stage_wait(gpu *g);                    // the copies that this thread has begun are done
+void lf_gpu_stage_forget(gpu *g);                  // before a pass: it reads its columns again
 // gpu_pairs.c: the largest or smallest of halves, two at a time.
 bool lf_gpu_pairs_up(const gpu *g, const lf_stmt *reduce);
 void lf_gpu_take_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // of the current copy, into lanes / 2 words

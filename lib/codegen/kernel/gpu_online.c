@@ -111,7 +111,10 @@ void lf_gpu_online_pass(gpu *g, lf_partial *result) {
     result[SUM].value.re = LLVMBuildSelect(b, v_none, LLVMConstReal(f32, NAN), result[SUM].value.re, "");
     for (unsigned c = 0; c < g->rounds * g->spans; c++) { // what was below the thread's own largest
         lf_kernel_use_copy(k, c);
-        lf_kernel_forget_columns(k);
+        if (g->resident && !g->staged)
+            lf_kernel_keep_loads(k);
+        else
+            lf_kernel_forget_columns(k);
     }
     lf_kernel_use_copy(k, 0);
 }

@@ -162,8 +162,9 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
             lf_gpu_place_spans(&g, lf_gpu_first_column(&g));
         }
         g.base = 0;
+        lf_kernel_use_copy(k, 0);
         g.placed = true;
-        lf_gpu_stage_row(&g, v_first);
+        if (!k->cls.alone) lf_gpu_stage_row(&g, v_first);
     }
     // All blocks of a cluster have begun before one writes to another.
     if (g.cluster > 1) lf_gpu_intrinsic(k, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
@@ -175,12 +176,14 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     LLVMValueRef v_leads = LLVMBuildICmp(b, LLVMIntEQ, warp ? g.v_thread : v_tid, lf_i64_const(k, 0), "leads");
     if (g.cluster > 1)
         v_leads = LLVMBuildAnd(b, v_leads, LLVMBuildICmp(b, LLVMIntEQ, g.v_rank, lf_i64_const(k, 0), ""), "leads");
-    if (g.staged) { // after the last row it comes again, which does no harm
+    if (k->cls.alone) {
+        lf_gpu_stage_row(&g, v_row);
+    } else if (g.staged) { // after the last row it comes again, which does no harm
         LLVMValueRef v_after = LLVMBuildAdd(b, v_row, v_step, "");
         v_after = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, v_after, v_rows, ""), v_after, v_row, "next");
         lf_split_index(k, v_after, k->rows, lf_row_extent, g.v_next);
-        lf_gpu_stage_wait(&g);
     }
+    lf_gpu_stage_wait(&g);
     for (unsigned pass = 0; pass <= k->loop->passes; pass++) {
         lf_emit_rows_for_columns(k, pass);
         if (pass == k->loop->passes) break;

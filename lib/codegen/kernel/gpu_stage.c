@@ -70,8 +70,9 @@ lf_status lf_gpu_stage_plan(gpu *g, lf_object *out) {
     }
     for (unsigned pass = 0; pass < loop->passes; pass++) {
         if (pass_loads(k, pass, marks, marks + loop->n_stmts)) g->last_read = pass;
+        bool below_own = g->is_online && pass == 1; // what follows from columns is of no use to later passes
         for (lf_stmt_id i = 0; i < loop->n_stmts; i++)
-            if (is_fleeting(k, i)) marks[loop->n_stmts + i] = false;
+            if (is_fleeting(k, i) || (below_own && loop->stmts[i].column)) marks[loop->n_stmts + i] = false;
     }
     lf_free(k->l->allocator, marks);
     out->staged_bytes = bytes;
@@ -93,9 +94,14 @@ void lf_gpu_stage_others(gpu *g) {
     if (g->k->staged_copies < n) lf_emit_loads(g->k, copies, n - g->k->staged_copies, g->pass);
 }
 
+// So that a pass reads its columns again: what LLVM has read it would keep in registers, unless it must think that it is no longer there.
 void lf_gpu_stage_forget(gpu *g) {
     lf_kernel *k = g->k;
     if (!g->staged) return;
+    if (k->cls.alone) {
+        LLVMValueRef v_all = LLVMConstInt(k->l_i32, 0xffffffff, false);
+        lf_gpu_intrinsic(k, "llvm.nvvm.bar.warp.sync", &v_all, 1);
+    }
     for (unsigned c = 0; c < g->spans * g->rounds; c++)
         for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
             if (is_fleeting(k, i)) k->copies[c].ready[i] = false;
@@ -113,6 +119,8 @@ static void copy_vector(gpu *g, uint32_t number, const LLVMValueRef *v_row) {
     lf_gpu_intrinsic(k, name, args, 2);
 }
 
+static void commit(gpu *g) { lf_gpu_intrinsic(g->k, "llvm.nvvm.cp.async.commit.group", NULL, 0); }
+
 void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row) {
     lf_kernel *k = g->k;
     LLVMValueRef v_index[LF_MAX_AXES];
@@ -124,14 +132,14 @@ void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row) {
             if (lf_is_staged(k, i)) copy_vector(g, i, v_index);
     }
     lf_kernel_use_copy(k, 0);
-    lf_gpu_stage_commit(g);
+    commit(g);
 }
 
 // The thread has what it read before it asks for what will lie there next. Vectors without room are prefetched only
-// where a row is waited for twice: cross entropy gained by it in exact mode (64 to 67 % of the copy), in fast mode it had 89 before and 81 with it.
+// where a row is waited for twice: cross entropy gained by it in exact mode (64 to 67 % of the copy).
 void lf_gpu_stage_next(gpu *g, unsigned copy) {
     lf_kernel *k = g->k;
-    if (!g->staged || g->pass != g->last_read) return;
+    if (!g->staged || k->cls.alone || g->pass != g->last_read) return;
     lf_kernel_use_copy(k, copy);
     for (uint32_t i = 0; i < k->loop->n_accesses; i++)
         if (lf_is_staged(k, i))
@@ -141,7 +149,7 @@ void lf_gpu_stage_next(gpu *g, unsigned copy) {
 }
 
 void lf_gpu_stage_commit(gpu *g) {
-    if (g->staged) lf_gpu_intrinsic(g->k, "llvm.nvvm.cp.async.commit.group", NULL, 0);
+    if (g->staged && !g->k->cls.alone) commit(g);
 }
 
 void lf_gpu_stage_wait(gpu *g) {
