@@ -7,7 +7,7 @@ enum { WARP_SCAN = 1024, MOST_WALKED = 8 };
 
 static void share_tiles(lf_launch_plan *plan, uint64_t rows, uint64_t columns, uint32_t lanes) {
     plan->cells = rows * ((plan->columns + columns - 1) / columns);
-    plan->zero_bytes = LFUSER_ABI_SCAN_HEAD + 8 * lanes * plan->cells;
+    plan->zero_bytes = LFUSER_ABI_SCAN_HEAD + 16 * lanes * plan->cells;
     plan->shared_out = true;
 }
 

@@ -168,7 +168,61 @@ static lf_running cell_at(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
     return record_at(c, scratch(c), v, LF_SCAN_RECORD);
 }
 
+// A value of four bytes or fewer lies in one word with its flag: whoever waits has both at once, and no fence stands between.
+static bool is_told_in_a_word(const lf_scan *c) { return !has_extra(c) && lf_dtype_bytes(c->s->dtype) <= 4; }
+
+static LLVMValueRef word_at(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
+    LLVMBuilderRef b = c->k->e->builder;
+    LLVMValueRef v = prefix ? LLVMBuildAdd(b, v_cell, c->v_cells, "") : v_cell;
+    v = LLVMBuildAdd(b, v, lf_i64_const(c->k, LFUSER_ABI_SCAN_HEAD / 8), "");
+    return LLVMBuildGEP2(b, c->k->l_i64, scratch(c), &v, 1, "told_at");
+}
+
+static LLVMValueRef told_access(lf_scan *c, LLVMValueRef v_access) {
+    LLVMSetOrdering(v_access, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(v_access, 8);
+    lf_gpu_across_device(c->k, v_access);
+    return v_access;
+}
+
+static void publish_word(lf_scan *c, bool prefix, LLVMValueRef v_cell, LLVMValueRef v) {
+    lf_kernel *k = c->k;
+    LLVMBuilderRef b = k->e->builder;
+    if (LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMFloatTypeKind) v = LLVMBuildBitCast(b, v, k->l_i32, "");
+    v = LLVMBuildOr(b, LLVMBuildZExt(b, v, k->l_i64, ""), lf_i64_const(k, (int64_t)1 << 32), "told");
+    told_access(c, LLVMBuildStore(b, v, word_at(c, prefix, v_cell)));
+}
+
+LLVMValueRef lf_scan_peek(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
+    if (!is_told_in_a_word(c)) return NULL;
+    return told_access(c, LLVMBuildLoad2(c->k->e->builder, c->k->l_i64, word_at(c, prefix, v_cell), "seen"));
+}
+
+static lf_running await_word(lf_scan *c, bool prefix, LLVMValueRef v_cell, LLVMValueRef v_seen) {
+    lf_kernel *k = c->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_look = lf_block(k, "look"), b_wait = lf_block(k, "wait"),
+                      b_there = lf_block(k, "there");
+    LLVMBuildBr(b, b_look);
+    LLVMPositionBuilderAtEnd(b, b_wait);
+    LLVMValueRef v_again = lf_scan_peek(c, prefix, v_cell);
+    LLVMBuildBr(b, b_look);
+    LLVMPositionBuilderAtEnd(b, b_look);
+    LLVMValueRef v = LLVMBuildPhi(b, k->l_i64, "told");
+    LLVMAddIncoming(v, (LLVMValueRef[]){v_seen, v_again}, (LLVMBasicBlockRef[]){b_before, b_wait}, 2);
+    LLVMValueRef v_none = LLVMBuildICmp(b, LLVMIntULT, v, lf_i64_const(k, (int64_t)1 << 32), "");
+    LLVMBuildCondBr(b, v_none, b_wait, b_there);
+    LLVMPositionBuilderAtEnd(b, b_there);
+    LLVMTypeRef l_value = lf_register_type(k->e, c->s->dtype);
+    if (LLVMGetTypeKind(l_value) != LLVMFloatTypeKind) return (lf_running){{LLVMBuildTrunc(b, v, l_value, ""), NULL}, NULL};
+    return (lf_running){{LLVMBuildBitCast(b, LLVMBuildTrunc(b, v, k->l_i32, ""), l_value, ""), NULL}, NULL};
+}
+
 void lf_scan_publish(lf_scan *c, bool prefix, LLVMValueRef v_cell, lf_running r) {
+    if (is_told_in_a_word(c)) {
+        publish_word(c, prefix, v_cell, r.value.re);
+        return;
+    }
     lf_scan_store(c, r, cell_at(c, prefix, v_cell));
     LLVMValueRef v = LLVMBuildStore(c->k->e->builder, LLVMConstInt(c->k->l_i32, 1, false), flag_at(c, prefix, v_cell));
     LLVMSetOrdering(v, LLVMAtomicOrderingRelease);
@@ -176,7 +230,8 @@ void lf_scan_publish(lf_scan *c, bool prefix, LLVMValueRef v_cell, lf_running r)
     lf_gpu_across_device(c->k, v);
 }
 
-lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell) {
+lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell, LLVMValueRef v_seen) {
+    if (v_seen) return await_word(c, prefix, v_cell, v_seen);
     lf_gpu_await(c->k, flag_at(c, prefix, v_cell), lf_i64_const(c->k, 1));
     return lf_scan_load(c, cell_at(c, prefix, v_cell));
 }
@@ -315,23 +370,30 @@ static lf_running look_back(lf_scan *c, LLVMValueRef v_row, lf_running total) {
     lf_running sum = lf_scan_alloca(c, "sum"), groups = lf_scan_alloca(c, "groups");
     lf_scan_store(c, total, sum); // stands in for nothing
     lf_scan_store(c, total, groups);
+    LLVMValueRef v_other[GROUP_SHARE], v_earlier[GROUP_SHARE], v_seen[GROUP_SHARE];
+    for (unsigned j = 0; j < GROUP_SHARE; j++) { // all under way before the first is waited for
+        LLVMValueRef v = LLVMBuildAdd(b, v_mine, lf_i64_const(k, j), "");
+        v_earlier[j] = LLVMBuildICmp(b, LLVMIntSLT, v, v_number, "");
+        v_other[j] = LLVMBuildSelect(b, v_earlier[j], LLVMBuildAdd(b, v_group, v, ""), v_cell, "other");
+        v_seen[j] = lf_scan_peek(c, false, v_other[j]);
+    }
     for (unsigned j = 0; j < GROUP_SHARE; j++) {
-        LLVMValueRef v_other = LLVMBuildAdd(b, v_mine, lf_i64_const(k, j), "");
         lf_if_blocks earlier;
-        lf_if_begin(k, &earlier, LLVMBuildICmp(b, LLVMIntSLT, v_other, v_number, ""), "earlier");
-        lf_running r = lf_scan_await(c, false, LLVMBuildAdd(b, v_group, v_other, ""));
+        lf_if_begin(k, &earlier, v_earlier[j], "earlier");
+        lf_running r = lf_scan_await(c, false, v_other[j], v_seen[j]);
         lf_scan_store(c, j ? lf_scan_combine(c, lf_scan_load(c, sum), r) : r, sum);
         lf_if_end(k, &earlier);
     }
-    LLVMValueRef v_any_groups = compare(k, LLVMIntSGE, c->v_tile, GROUP);
-    lf_if_blocks later;
-    lf_if_begin(k, &later, v_any_groups, "groups");
-    lf_scan_store(c, lf_scan_await(c, true, v_group), groups);
-    lf_if_end(k, &later);
     LLVMValueRef v_any = compare(k, LLVMIntSGT, v_number, 0);
     LLVMValueRef v_last = LLVMBuildLShr(b, LLVMBuildSub(b, v_number, lf_i64_const(k, 1), ""), lf_i64_const(k, 2), "");
     v_last = LLVMBuildAnd(b, v_last, lf_i64_const(k, LF_GPU_WARP - 1), "");
     lf_running in_group = from_lane(c, scan_warp(c, lf_scan_load(c, sum)), v_last);
+    // What comes last is what everybody after this group waits for: one group after another.
+    LLVMValueRef v_any_groups = compare(k, LLVMIntSGE, c->v_tile, GROUP);
+    lf_if_blocks later;
+    lf_if_begin(k, &later, v_any_groups, "groups");
+    lf_scan_store(c, lf_scan_await(c, true, v_group, lf_scan_peek(c, true, v_group)), groups);
+    lf_if_end(k, &later);
     lf_running before = lf_scan_join(c, v_any_groups, lf_scan_load(c, groups), v_any, in_group);
     LLVMValueRef v_ends = LLVMBuildAnd(b, v_more, compare(k, LLVMIntEQ, v_number, GROUP - 1), "ends");
     publish_from_one(c, v_ends, true, LLVMBuildAdd(b, v_cell, lf_i64_const(k, 1), ""),

@@ -42,7 +42,10 @@ void lf_scan_effects(lf_scan *c, unsigned copies, const LLVMValueRef *v_inside);
 LLVMValueRef lf_scan_take_tile(lf_scan *c);
 // Records in scratch memory: what a tile comes to (prefix false), or all tiles before it (true).
 void lf_scan_publish(lf_scan *c, bool prefix, LLVMValueRef v_cell, lf_running r); // one thread of the block a cell
-lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell);
+// v_seen: what a look at the same record has shown, which may be that it is not there yet. NULL: a look shows nothing, the value has no
+// place beside its flag.
+LLVMValueRef lf_scan_peek(lf_scan *c, bool prefix, LLVMValueRef v_cell);
+lf_running lf_scan_await(lf_scan *c, bool prefix, LLVMValueRef v_cell, LLVMValueRef v_seen);
 // gpu_scan_outer.c: a lane a row
 lf_status lf_gpu_emit_scan_outer(lf_scan *c, lf_object *out);
 #endif

@@ -50,7 +50,8 @@ static void learn(outer *o, LLVMValueRef v_if, bool prefix, LLVMValueRef v_tile,
     lf_scan_store(c, instead, r);
     lf_if_begin(k, &earlier, v_if, "earlier");
     lf_if_begin(k, &there, o->v_there, "there");
-    lf_scan_store(c, lf_scan_await(c, prefix, cell(o, v_tile)), r);
+    LLVMValueRef v_cell = cell(o, v_tile);
+    lf_scan_store(c, lf_scan_await(c, prefix, v_cell, lf_scan_peek(c, prefix, v_cell)), r);
     lf_if_end(k, &there);
     lf_scan_store(c, lf_scan_load(c, r), slot(o, 1, c->v_warp));
     lf_if_end(k, &earlier);
