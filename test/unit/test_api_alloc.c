@@ -253,6 +253,60 @@ static lfuser_status act_callback(world *w) {
     return s;
 }
 
+// A run, and calls when its scalars have arrived and when it is over.
+static lfuser_status watch(world *w, _Atomic int *called, lfuser_output *outputs, lfuser_completion **completion) {
+    LF_TRY_TEST(open_world(w));
+    LF_TRY_TEST(lfuser_fusion_parse(w->context, "t.lf", w->text, strlen(w->text), NULL, &w->fusion));
+    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, NULL, &w->executable));
+    lfuser_tensor t;
+    lfuser_argument x = arguments_of(w, &t, 0);
+    LF_TRY_TEST(lfuser_run(w->executable, w->stream, &x, 1, outputs, 3, completion));
+    LF_TRY_TEST(lfuser_pending_callback(outputs[1].pending, add_one, called));
+    LF_TRY_TEST(lfuser_completion_callback(*completion, add_one, called));
+    LF_TRY_TEST(lfuser_completion_wait(*completion, UINT64_MAX));
+    return lfuser_stream_synchronize(w->stream);
+}
+static lfuser_status act_watch(world *w) {
+    world own = {.heap = w->heap, .text = w->text};
+    _Atomic int called = 0;
+    lfuser_output outputs[3] = {{0}};
+    lfuser_completion *completion = NULL;
+    lfuser_status s = watch(&own, &called, outputs, &completion);
+    if (own.stream) lfuser_status_destroy(lfuser_stream_synchronize(own.stream));
+    for (int k = 0; k < 3; k++) {
+        if (outputs[k].allocated) outputs[k].allocated->deleter(outputs[k].allocated);
+        lfuser_pending_release(outputs[k].pending);
+    }
+    lfuser_completion_release(completion);
+    close_world(&own);
+    return s;
+}
+
+// Kernels of the classes that a GPU has for many rows, long ones and sums across them.
+static lfuser_status plan(world *w) {
+    static int64_t shapes[][2] = {{4096, 256}, {64, 40000}, {1, 1000000}, {100000, 3}};
+    lfuser_tensor tensors[4];
+    lfuser_argument arguments[4];
+    const lfuser_argument *sets[4];
+    LF_TRY_TEST(open_world(w));
+    for (int i = 0; i < 4; i++) {
+        tensors[i] =
+            (lfuser_tensor){.device = env.place, .rank = 2, .dtype = lfuser_dl_dtype_of(LFUSER_F32), .shape = shapes[i]};
+        arguments[i] = tensor_argument(&tensors[i]);
+        sets[i] = &arguments[i];
+    }
+    LF_TRY_TEST(lfuser_fusion_parse(w->context, "t.lf", w->text, strlen(w->text), NULL, &w->fusion));
+    lfuser_compile_options quick = {.size = sizeof quick, .debug = "no-passes"};
+    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, &quick, &w->executable));
+    return lfuser_executable_prepare_shapes(w->executable, sets, 4, 1);
+}
+static lfuser_status act_plan(world *w) {
+    world own = {.heap = w->heap, .text = w->text};
+    lfuser_status s = plan(&own);
+    close_world(&own);
+    return s;
+}
+
 static lfuser_status act_device(world *w) {
     lfuser_device *device;
     LF_TRY_TEST(lfuser_device_open(w->context, test_device_name(), &device));
@@ -302,6 +356,10 @@ static lfuser_status act_context(world *w) {
     "fusion @norms(%x: f32[?, ?]) { %a = layer_norm %x, none, none, 1e-5 %b = rms_norm %a, none, 1e-5 %c = logsumexp %b, "  \
     "axes=[0] %k = tensor [1, 2, 3, 4] %d = mul %c, %k return %a, %d }"
 
+#define SUMS                                                                                                                \
+    "fusion @sums(%x: f32[?, ?]) { %a = exp %x %r = sum %a, axes=[1], keepdim=true %y = div %a, %r %c = sum %y, axes=[0] "  \
+    "return %y, %c }"
+
 typedef struct scenario {
     const char *name, *text;
     act_fn *act;
@@ -349,6 +407,8 @@ static const scenario scenarios[] = {
     {"run checked", CHECKED, act_run, 0, true},
     {"infer", INDEX, act_infer, 0, false},
     {"memory", NULL, act_memory, 0, false},
+    {"watch", PENDING, act_watch, 0, true},
+    {"plan shapes", SUMS, act_plan, 0, true},
     {"callback", NULL, act_callback, 0, false},
     {"device", NULL, act_device, 0, false},
     {"context", NULL, act_context, 0, true},

@@ -25,24 +25,29 @@ static inline double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// ---- an allocator that counts
+// ---- an allocator that counts, and fails where it is told to
 
 typedef struct counting {
     lf_allocator allocator;
-    _Atomic long calls, live;
+    _Atomic long calls, live, fail_at; // fail_at: 0: none
+    bool lasting;                      // later calls fail too
 } counting;
+static inline bool counting_fails(counting *c) {
+    long call = atomic_fetch_add(&c->calls, 1) + 1, at = c->fail_at;
+    return at && (call == at || (c->lasting && call > at));
+}
 static inline void *count_alloc(void *self, size_t size) {
     counting *c = self;
-    atomic_fetch_add(&c->calls, 1);
-    void *p = size < (size_t)1 << 40 ? malloc(size) : NULL; // sanitizers end the process over a larger request
+    void *p = !counting_fails(c) && size < (size_t)1 << 40 ? malloc(size)
+                                                           : NULL; // sanitizers end the process over a larger request
     if (p) atomic_fetch_add(&c->live, 1);
     return p;
 }
 static inline void *count_resize(void *self, void *block, size_t size) {
     counting *c = self;
-    atomic_fetch_add(&c->calls, 1);
-    if (!block) atomic_fetch_add(&c->live, 1);
-    return realloc(block, size);
+    void *p = counting_fails(c) ? NULL : realloc(block, size);
+    if (p && !block) atomic_fetch_add(&c->live, 1);
+    return p;
 }
 static inline void count_release(void *self, void *block) {
     counting *c = self;

@@ -212,6 +212,30 @@ static lf_status whole_life(void) {
     return r;
 }
 
+// With `exact` set, which has vectors ask for each element.
+START_TEST(each_allocation_fails) {
+    long told = 0, n = 0;
+    heap.allocator.exact = true;
+    for (long k = 0; k <= n; k++) { // 0: none
+        stub = reset_stub();
+        make_current(0);
+        heap.calls = 0;
+        heap.fail_at = k;
+        heap.lasting = !heap.lasting;
+        lf_status s = whole_life();
+        heap.fail_at = 0;
+        if (!k) n = heap.calls;
+        ck_assert_msg(!s || (k && lf_status_code(s) == LF_OUT_OF_MEMORY), "allocation %ld of %ld fails: %s", k, n,
+                      lf_status_message(s));
+        told += s != NULL;
+        lf_status_destroy(s);
+        nothing_left("when an allocation fails");
+    }
+    printf("each of %ld host allocations failed, %ld told by a status\n", n, told);
+    ck_assert_int_gt(told, 10);
+}
+END_TEST
+
 static lf_code expected_code(int result) {
     switch (result) {
     case 2: return LF_OUT_OF_MEMORY;
@@ -637,6 +661,7 @@ int main(void) {
     tcase_set_timeout(alone, 120);
     tcase_add_test(alone, no_driver_is_a_status);
     tcase_add_loop_test(alone, the_callers_context_stays_current, 0, 3);
+    tcase_add_test(alone, each_allocation_fails);
     tcase_add_loop_test(alone, every_failing_call_is_a_status_and_leaves_nothing, 0, 8);
     suite_add_tcase(suite, alone);
     SRunner *runner = srunner_create(suite);

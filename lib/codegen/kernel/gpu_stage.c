@@ -104,7 +104,7 @@ void lf_gpu_stage_forget(gpu *g) {
     }
     for (unsigned c = 0; c < g->spans * g->rounds; c++)
         for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
-            if (is_fleeting(k, i)) k->copies[c].ready[i] = false;
+            if (k->copies[c].ready && is_fleeting(k, i)) k->copies[c].ready[i] = false; // a copy may lack for want of memory
 }
 
 // ---- copies ----------------------------------------------------------------------------------------------------------------------------
