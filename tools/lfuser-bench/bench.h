@@ -95,8 +95,8 @@ typedef struct bench_kernel {
 typedef struct bench_result {
     double ms, least_ms, copy_ms; // medians, and the fastest run
     double in_a_row_ms;
-    double first_ms;              // text to the end of the first run
-    uint64_t bytes;               // each input read once, each output written once
+    double first_ms; // text to the end of the first run
+    uint64_t bytes;  // each input read once, each output written once
     bench_verdict verdict;
     bench_kernel kernels[32];
     size_t n_kernels;

@@ -62,35 +62,14 @@ static void eight(combining *c, LLVMValueRef v_column) {
     lf_kernel_use_copy(k, 0);
 }
 
-// x comes in as number v_step of a binary counter.
-static void push(combining *c, LLVMValueRef v_step) {
-    lf_kernel *k = c->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMBasicBlockRef b_done = lf_block(k, "pushed");
-    for (unsigned l = 0; l < LEVELS; l++) {
-        LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
-        LLVMBuildCondBr(b, lf_gpu_bit(k, v_step, l), b_merge, b_wait);
-        LLVMPositionBuilderAtEnd(b, b_wait);
-        each(c, NULL, c->level[l]);
-        LLVMBuildBr(b, b_done);
-        LLVMPositionBuilderAtEnd(b, b_merge);
-        each(c, c->level[l], NULL);
-    }
-    each(c, NULL, c->level[LEVELS]);
-    LLVMBuildBr(b, b_done);
-    LLVMPositionBuilderAtEnd(b, b_done);
+static void merge(void *context, lf_level level) {
+    combining *c = context;
+    each(c, c->level[level.number], NULL);
 }
 
-// What is left in the counter after v_count steps, into x: later columns on the right.
-static void flush(combining *c, LLVMValueRef v_count) {
-    lf_kernel *k = c->g.k;
-    each(c, NULL, NULL);
-    for (unsigned l = 0; l <= LEVELS; l++) {
-        lf_if_blocks left;
-        lf_if_begin(k, &left, lf_gpu_bit(k, v_count, l), "left");
-        each(c, c->level[l], NULL);
-        lf_if_end(k, &left);
-    }
+static void keep(void *context, lf_level level) {
+    combining *c = context;
+    each(c, NULL, c->level[level.number]);
 }
 
 static LLVMValueRef cell(combining *c, LLVMValueRef v_warp, unsigned i, unsigned lane) {
@@ -137,9 +116,11 @@ static void walk_columns(combining *c) {
     lf_loop_blocks loop;
     LLVMValueRef v_step = lf_for_begin(k, &loop, v_zero, v_steps, v_one, "step");
     eight(c, LLVMBuildAdd(b, v_first, LLVMBuildShl(b, v_step, lf_i64_const(k, 3), ""), ""));
-    push(c, v_step);
+    lf_counter counter = {c, merge, keep};
+    lf_counter_push(k, &counter, v_step, LEVELS);
     lf_for_end(k, &loop, LF_HINT_ROLLED);
-    flush(c, v_steps);
+    each(c, NULL, NULL);
+    lf_counter_rest(k, &counter, v_steps, LEVELS);
 }
 
 lf_status lf_gpu_emit_few(lf_kernel *k, lf_object *out) {

@@ -196,57 +196,36 @@ static LLVMValueRef level_index(product *p, LLVMValueRef v_level, unsigned cell)
     return add(p, mul(p, v_level, CELLS), constant(p, cell));
 }
 
-// x = level + x
-static void merge(product *p, LLVMValueRef v_level) {
+// Of a counter in local memory, a thread's cells side by side.
+static void merge(void *context, lf_level level) {
+    product *p = context;
     for (unsigned c = 0; c < cells(p); c++) {
-        lf_partial low = lf_partials_load(p->k, p->sum, p->level, level_index(p, v_level, c), false);
+        lf_partial low = lf_partials_load(p->k, p->sum, p->level, level_index(p, level.v, c), false);
         x_store(p, c, lf_combine(p->k, p->sum, low, x_load(p, c)));
     }
 }
 
-static void push(product *p) {
-    lf_kernel *k = p->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = constant(p, 0), v_one = constant(p, 1), v_count = LLVMBuildLoad2(b, k->l_i64, p->v_count, "count");
-    LLVMBuildStore(b, add(p, v_count, v_one), p->v_count);
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"),
-                      b_done = lf_block(k, "push");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_level = LLVMBuildPhi(b, k->l_i64, "level");
-    LLVMAddIncoming(v_left, &v_count, &b_before, 1);
-    LLVMAddIncoming(v_level, &v_zero, &b_before, 1);
-    LLVMBuildCondBr(b, LLVMBuildTrunc(b, v_left, LLVMInt1TypeInContext(k->e->context), ""), b_body, b_done);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    merge(p, v_level);
-    LLVMValueRef v_half = LLVMBuildLShr(b, v_left, v_one, ""), v_next = add(p, v_level, v_one);
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_left, &v_half, &b_last, 1);
-    LLVMAddIncoming(v_level, &v_next, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_done);
+static void keep(void *context, lf_level level) {
+    product *p = context;
     for (unsigned c = 0; c < cells(p); c++)
-        lf_partials_store(k, p->sum, p->level, level_index(p, v_level, c), x_load(p, c), false);
+        lf_partials_store(p->k, p->sum, p->level, level_index(p, level.v, c), x_load(p, c), false);
+}
+
+static void push(product *p) {
+    LLVMBuilderRef b = p->k->e->builder;
+    LLVMValueRef v_count = LLVMBuildLoad2(b, p->k->l_i64, p->v_count, "count");
+    LLVMBuildStore(b, add(p, v_count, constant(p, 1)), p->v_count);
+    lf_counter_push_by_loop(p->k, &(lf_counter){p, merge, keep}, v_count);
 }
 
 static void clear(product *p) {
     for (unsigned c = 0; c < cells(p); c++) x_store(p, c, lf_neutral(p->k, p->sum));
 }
 
-// What is left in the counter, lower levels (later columns) on the right.
 static void flush(product *p) {
-    lf_kernel *k = p->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_one = constant(p, 1), v_count = LLVMBuildLoad2(b, k->l_i64, p->v_count, "count");
+    LLVMValueRef v_count = LLVMBuildLoad2(p->k->e->builder, p->k->l_i64, p->v_count, "count");
     clear(p);
-    lf_loop_blocks levels;
-    LLVMValueRef v_level = lf_for_begin(k, &levels, constant(p, 0), constant(p, LEVELS), v_one, "level");
-    LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_count, v_level, ""), v_one, "");
-    lf_if_blocks present;
-    lf_if_begin(k, &present, LLVMBuildICmp(b, LLVMIntNE, v_bit, constant(p, 0), ""), "present");
-    merge(p, v_level);
-    lf_if_end(k, &present);
-    lf_for_end(k, &levels, LF_HINT_ROLLED);
+    lf_counter_rest_by_loop(p->k, &(lf_counter){p, merge, keep}, v_count, LEVELS, LF_HINT_ROLLED);
 }
 
 // `step` visits, of which the first finds its column in a line v_line below its usual one. v_left: columns of a span that are left.

@@ -93,47 +93,35 @@ static void outer_step(outer *o, LLVMValueRef v_column, bool whole) {
     lf_kernel_use_copy(k, 0);
 }
 
-// Bits of the step's number are a binary counter: a sum waits at its level for its partner. In fast mode all have one level.
-static void outer_push(outer *o, LLVMValueRef v_step) {
-    lf_kernel *k = o->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    if (k->e->fast) {
-        each_lane(o, o->level[0], o->x, merge);
-        each_lane(o, o->level[0], o->x, move);
-        return;
-    }
-    LLVMBasicBlockRef b_done = lf_block(k, "pushed");
-    for (unsigned l = 0; l < o->levels; l++) {
-        LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
-        LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_step, lf_i64_const(k, l), ""), lf_i64_const(k, 1), "");
-        LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, v_bit, lf_i64_const(k, 0), ""), b_wait, b_merge);
-        LLVMPositionBuilderAtEnd(b, b_wait);
-        each_lane(o, o->level[l], o->x, move);
-        LLVMBuildBr(b, b_done);
-        LLVMPositionBuilderAtEnd(b, b_merge);
-        each_lane(o, o->level[l], o->x, merge);
-    }
-    each_lane(o, o->level[o->levels], o->x, move);
-    LLVMBuildBr(b, b_done);
-    LLVMPositionBuilderAtEnd(b, b_done);
+static void outer_merge(void *context, lf_level level) {
+    outer *o = context;
+    each_lane(o, o->level[level.number], o->x, merge);
 }
 
-// What is left in the counter after v_count steps, into x.
+static void outer_keep(void *context, lf_level level) {
+    outer *o = context;
+    each_lane(o, o->level[level.number], o->x, move);
+}
+
+// Steps are pushed into a binary counter. In fast mode all have one level.
+static void outer_push(outer *o, LLVMValueRef v_step) {
+    lf_counter counter = {o, outer_merge, outer_keep};
+    if (!o->g.k->e->fast) {
+        lf_counter_push(o->g.k, &counter, v_step, o->levels);
+        return;
+    }
+    outer_merge(o, (lf_level){.number = 0});
+    outer_keep(o, (lf_level){.number = 0});
+}
+
+// What the thread's steps come to, into x.
 static void outer_flush(outer *o, LLVMValueRef v_count) {
-    lf_kernel *k = o->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    if (k->e->fast) {
+    if (o->g.k->e->fast) {
         each_lane(o, o->x, o->level[0], move);
         return;
     }
     each_lane(o, o->x, o->x, clear);
-    for (unsigned l = 0; l <= o->levels; l++) {
-        LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_count, lf_i64_const(k, l), ""), lf_i64_const(k, 1), "");
-        lf_if_blocks left;
-        lf_if_begin(k, &left, LLVMBuildICmp(b, LLVMIntNE, v_bit, lf_i64_const(k, 0), ""), "left");
-        each_lane(o, o->level[l], o->x, merge);
-        lf_if_end(k, &left);
-    }
+    lf_counter_rest(o->g.k, &(lf_counter){o, outer_merge, outer_keep}, v_count, o->levels);
 }
 
 // A thread's cell of shared memory: all of a warp's for one lane lie side by side.

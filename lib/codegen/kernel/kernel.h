@@ -159,6 +159,24 @@ typedef void (*lf_emit_chunk)(lf_kernel *k, void *context, LLVMValueRef v_chunk,
 void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LLVMValueRef v_columns, lf_emit_chunk chunk,
                       void *context, lf_partial *out);
 
+// counter.c: a binary counter of sums. merge: x = level + x; keep: level = x, where x is what the caller pushes.
+typedef struct lf_level {
+    unsigned number;
+    LLVMValueRef v; // i64; NULL: the number is known while compiling
+} lf_level;
+typedef struct lf_counter {
+    void *context;
+    void (*merge)(void *context, lf_level level);
+    void (*keep)(void *context, lf_level level);
+} lf_counter;
+// v_before: how many were pushed before. Levels 0 to `levels`, one of which is the last: no more are pushed than that.
+void lf_counter_push(lf_kernel *k, const lf_counter *c, LLVMValueRef v_before, unsigned levels);
+// Merges the levels that are full after v_count pushes: later ones, which are lower, on the right. x comes in neutral.
+void lf_counter_rest(lf_kernel *k, const lf_counter *c, LLVMValueRef v_count, unsigned levels);
+// The same with any number of levels, in memory.
+void lf_counter_push_by_loop(lf_kernel *k, const lf_counter *c, LLVMValueRef v_before);
+void lf_counter_rest_by_loop(lf_kernel *k, const lf_counter *c, LLVMValueRef v_count, unsigned levels, lf_loop_hint hint);
+
 // random.c
 lf_register lf_emit_iota(lf_kernel *k, const lf_stmt *s, lf_register i, lf_register start, lf_register step);
 enum { LF_RANDOM_ARGS = 5 }; // lo | mean, hi | std, seed, offset, row-major element number

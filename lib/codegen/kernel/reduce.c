@@ -171,6 +171,7 @@ typedef struct counter {
 } counter;
 
 typedef struct stream {
+    lf_kernel *k;
     const lf_stmt_id *reductions;
     unsigned n;
     counter counters[2];                // groups of chunks, chunks
@@ -184,59 +185,58 @@ typedef struct stream {
 
 static const lf_stmt *reduction(lf_kernel *k, const stream *s, unsigned i) { return &k->loop->stmts[s->reductions[i]]; }
 
-static void counter_reset(lf_kernel *k, counter *c) { LLVMBuildStore(k->e->builder, lf_i64_const(k, 0), c->v_count); }
+// A counter of the stream, and the result that is pushed and comes out.
+typedef struct counting {
+    const stream *s;
+    counter *c;
+} counting;
 
-static void counter_push(lf_kernel *k, const stream *s, counter *c, const lf_partials *from) {
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
-    LLVMValueRef v_count = LLVMBuildLoad2(b, k->l_i64, c->v_count, "count");
-    LLVMBuildStore(b, LLVMBuildAdd(b, v_count, v_one, ""), c->v_count);
-    // while (count & 1) value = partial[level] + value
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"),
-                      b_done = lf_block(k, "push");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_level = LLVMBuildPhi(b, k->l_i64, "level");
-    LLVMAddIncoming(v_left, &v_count, &b_before, 1);
-    LLVMAddIncoming(v_level, &v_zero, &b_before, 1);
-    LLVMValueRef v_odd = LLVMBuildTrunc(b, v_left, LLVMInt1TypeInContext(k->e->context), "");
-    LLVMBuildCondBr(b, v_odd, b_body, b_done);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    for (unsigned i = 0; i < s->n; i++) {
-        lf_partial low = lf_partials_load(k, reduction(k, s, i), c->partials[i], v_level, false);
-        lf_partial high = lf_partials_load(k, reduction(k, s, i), from[i], v_zero, false);
-        lf_partials_store(k, reduction(k, s, i), from[i], v_zero, lf_combine(k, reduction(k, s, i), low, high), false);
+static void merge(void *context, lf_level level) {
+    const counting *x = context;
+    lf_kernel *k = x->s->k;
+    LLVMValueRef v_zero = lf_i64_const(k, 0);
+    for (unsigned i = 0; i < x->s->n; i++) {
+        const lf_stmt *r = reduction(k, x->s, i);
+        lf_partial low = lf_partials_load(k, r, x->c->partials[i], level.v, false);
+        lf_partial high = lf_partials_load(k, r, x->s->result[i], v_zero, false);
+        lf_partials_store(k, r, x->s->result[i], v_zero, lf_combine(k, r, low, high), false);
     }
-    LLVMValueRef v_half = LLVMBuildLShr(b, v_left, v_one, ""), v_next = LLVMBuildAdd(b, v_level, v_one, "");
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_left, &v_half, &b_last, 1);
-    LLVMAddIncoming(v_level, &v_next, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_done);
-    for (unsigned i = 0; i < s->n; i++)
-        lf_partials_store(k, reduction(k, s, i), c->partials[i], v_level,
-                          lf_partials_load(k, reduction(k, s, i), from[i], v_zero, false), false);
 }
 
-// What is left in the counter, lower levels (later elements) on the right.
-static void counter_finish(lf_kernel *k, const stream *s, counter *c, const lf_partials *to) {
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
-    for (unsigned i = 0; i < s->n; i++)
-        lf_partials_store(k, reduction(k, s, i), to[i], v_zero, lf_neutral(k, reduction(k, s, i)), false);
-    LLVMValueRef v_count = LLVMBuildLoad2(b, k->l_i64, c->v_count, "count");
-    lf_loop_blocks levels;
-    LLVMValueRef v_level = lf_for_begin(k, &levels, v_zero, lf_i64_const(k, LEVELS + 1), v_one, "level");
-    LLVMValueRef v_bit = LLVMBuildAnd(b, LLVMBuildLShr(b, v_count, v_level, ""), v_one, "");
-    lf_if_blocks present;
-    lf_if_begin(k, &present, LLVMBuildICmp(b, LLVMIntNE, v_bit, v_zero, ""), "present");
-    for (unsigned i = 0; i < s->n; i++) {
-        lf_partial low = lf_partials_load(k, reduction(k, s, i), c->partials[i], v_level, false);
-        lf_partial high = lf_partials_load(k, reduction(k, s, i), to[i], v_zero, false);
-        lf_partials_store(k, reduction(k, s, i), to[i], v_zero, lf_combine(k, reduction(k, s, i), low, high), false);
+static void keep(void *context, lf_level level) {
+    const counting *x = context;
+    lf_kernel *k = x->s->k;
+    for (unsigned i = 0; i < x->s->n; i++) {
+        const lf_stmt *r = reduction(k, x->s, i);
+        lf_partials_store(k, r, x->c->partials[i], level.v,
+                          lf_partials_load(k, r, x->s->result[i], lf_i64_const(k, 0), false), false);
     }
-    lf_if_end(k, &present);
-    lf_for_end(k, &levels, LF_HINT_NONE);
+}
+
+static void clear_result(const stream *s) {
+    for (unsigned i = 0; i < s->n; i++) {
+        const lf_stmt *r = reduction(s->k, s, i);
+        lf_partials_store(s->k, r, s->result[i], lf_i64_const(s->k, 0), lf_neutral(s->k, r), false);
+    }
+}
+
+static void counter_reset(lf_kernel *k, counter *c) { LLVMBuildStore(k->e->builder, lf_i64_const(k, 0), c->v_count); }
+
+static void counter_push(const stream *s, counter *c) {
+    lf_kernel *k = s->k;
+    LLVMBuilderRef b = k->e->builder;
+    LLVMValueRef v_count = LLVMBuildLoad2(b, k->l_i64, c->v_count, "count");
+    LLVMBuildStore(b, LLVMBuildAdd(b, v_count, lf_i64_const(k, 1), ""), c->v_count);
+    counting x = {s, c};
+    lf_counter_push_by_loop(k, &(lf_counter){&x, merge, keep}, v_count);
+}
+
+static void counter_finish(const stream *s, counter *c) {
+    lf_kernel *k = s->k;
+    clear_result(s);
+    LLVMValueRef v_count = LLVMBuildLoad2(k->e->builder, k->l_i64, c->v_count, "count");
+    counting x = {s, c};
+    lf_counter_rest_by_loop(k, &(lf_counter){&x, merge, keep}, v_count, LEVELS + 1, LF_HINT_NONE);
 }
 
 // Visits the members 0 … v_count - 1 of a level in counter order; `body` puts a member's result into s->result.
@@ -256,16 +256,15 @@ static void each_member(lf_kernel *k, stream *s, unsigned level, LLVMValueRef v_
     v_high =
         LLVMBuildOr(b, v_high, LLVMBuildShl(b, LLVMBuildAnd(b, v_step, lf_i64_const(k, 4), ""), lf_i64_const(k, 8), ""), "");
     LLVMValueRef v_member = LLVMBuildAdd(b, v_low, v_high, "member");
-    for (unsigned i = 0; i < s->n; i++)
-        lf_partials_store(k, reduction(k, s, i), s->result[i], v_zero, lf_neutral(k, reduction(k, s, i)), false);
+    clear_result(s);
     lf_if_blocks there;
     lf_if_begin(k, &there, LLVMBuildICmp(b, LLVMIntSLT, v_member, v_count, ""), "there");
     body(k, s, LLVMBuildAdd(b, v_first, v_member, ""));
     lf_if_end(k, &there);
-    counter_push(k, s, &s->counters[level], s->result);
+    counter_push(s, &s->counters[level]);
     lf_for_end(k, &highs, LF_HINT_NONE);
     lf_for_end(k, &lows, LF_HINT_NONE);
-    counter_finish(k, s, &s->counters[level], s->result);
+    counter_finish(s, &s->counters[level]);
 }
 
 static void one_chunk(lf_kernel *k, stream *s, LLVMValueRef v_chunk) {
@@ -296,7 +295,7 @@ static void one_group(lf_kernel *k, stream *s, LLVMValueRef v_group) {
 void lf_stream_chunks(lf_kernel *k, const lf_stmt_id *reductions, unsigned n, LLVMValueRef v_columns, lf_emit_chunk chunk,
                       void *context, lf_partial *out) {
     LLVMBuilderRef b = k->e->builder;
-    stream s = {.reductions = reductions, .n = n, .chunk = chunk, .context = context, .v_columns = v_columns};
+    stream s = {.k = k, .reductions = reductions, .n = n, .chunk = chunk, .context = context, .v_columns = v_columns};
     for (unsigned i = 0; i < n; i++) {
         s.result[i] = lf_partials_alloca(k, reduction(k, &s, i), 1, "result");
         for (unsigned level = 0; level < 2; level++)
