@@ -116,6 +116,7 @@ struct lfuser_executable {
     lf_program *program;   // owned
     lf_codegen_options options;
     uint32_t debug;          // lf_debug
+    bool delivers;           // pending scalars
     bool host_only;          // host scalars alone, and few of them: see LF_HOST_SLOTS
     bool never_wait;         // runs take the general kernel while a better one compiles
     lf_loaded *host_code;    // a reference

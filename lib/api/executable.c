@@ -105,6 +105,7 @@ static lf_status build(lfuser_executable *e) {
     e->host = e->host_code->object;
     const lfuser_abi_program *abi = &e->program->abi;
     e->host_only = is_host_only(abi);
+    for (uint32_t i = 0; i < abi->n_outputs; i++) e->delivers |= abi->outputs[i].kind == LFUSER_ABI_PENDING;
     if (abi->n_launches && !e->device)
         return lf_error(&e->context->allocator, LF_INVALID_ARGUMENT,
                         "@%s has device work (%u kernels): a device is needed to compile it", abi->name, abi->n_launches);

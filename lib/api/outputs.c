@@ -21,10 +21,18 @@ static range range_of(const uint64_t *slot, uint32_t rank, unsigned bytes) {
 
 static bool overlap(range a, range b) { return a.low < b.high && b.low < a.high; }
 
+static bool is_row_major(const uint64_t *slot, uint32_t rank) {
+    uint64_t stride = 1;
+    for (uint32_t k = rank; k-- > 0;)
+        if (slot[1 + rank + k] != stride || __builtin_mul_overflow(stride, slot[1 + k], &stride)) return false;
+    return true;
+}
+
 // Different elements must lie in different places: seen from the smallest stride up, each clears what lies below it.
 static bool is_injective(const uint64_t *slot, uint32_t rank) {
     bool used[LF_MAX_RANK] = {false};
     uint64_t reach = 1; // elements that the axes so far cover
+    if (is_row_major(slot, rank)) return true;
     for (uint32_t k = 0; k < rank; k++)
         if (slot[1 + k] == 0) return true;
     for (uint32_t n = 0; n < rank; n++) {
@@ -186,7 +194,7 @@ lf_status lf_run_prepare_outputs(lf_run *r, uint32_t stage) {
         LF_TRY(into ? output_into(r, i) : given_output(r, i, r->outputs[i].tensor));
         LF_TRY(check_overlaps(r, i));
     }
-    if (!stage) LF_TRY(prepare_pending(r));
+    if (!stage && r->e->delivers) LF_TRY(prepare_pending(r));
     for (uint32_t i = 0; i < r->abi->n_outputs; i++) {
         const lfuser_abi_output *o = &r->abi->outputs[i];
         uint64_t *slot = &r->frame->slots[o->slot];

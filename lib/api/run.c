@@ -232,8 +232,7 @@ static lf_status run_stage(lf_run *r, uint32_t number) {
 // While its stream is captured into a graph, a run becomes part of that: nothing can be waited for, and whatever its kernels write to
 // is theirs as long as the graph may be replayed.
 static bool look_for_capture(const lf_run *r, bool completes) {
-    bool matters = completes || r->abi->n_stages > 1 || r->e->replay_from;
-    for (uint32_t i = 0; i < r->abi->n_outputs && !matters; i++) matters = r->abi->outputs[i].kind == LFUSER_ABI_PENDING;
+    bool matters = completes || r->abi->n_stages > 1 || r->e->replay_from || r->e->delivers;
     return matters && r->device->ops->stream_capturing(r->stream->stream);
 }
 
