@@ -3,7 +3,7 @@
 // needed; else they are a loop.
 #include "codegen/kernel/gpu.h"
 
-enum { AHEAD_REGISTERS = 8 };
+enum { AHEAD_REGISTERS = 16, STAGED_REGISTERS = 8 };
 
 static bool is_warp(const lf_kernel *k) { return k->cls.shape == LFUSER_ABI_WARP; }
 
@@ -66,14 +66,14 @@ static unsigned span_of(const gpu *g, unsigned step) {
 }
 
 // The loads of the next few spans. A first pass has all under way at once, since it waits for memory; later ones, which mostly find
-// what they read in a cache, only so many as leave room for what is kept.
+// what they read in a cache, only so many as leave room for what is kept; what lies in shared memory is there at once.
 static void load_ahead(gpu *g, unsigned step) {
     lf_kernel *k = g->k;
     unsigned group = g->spans, copies[LF_MAX_COPIES];
     if (g->resident && (g->pass > 0 || g->staged)) {
         lf_kernel_use_copy(k, span_of(g, step));
         unsigned loaded = lf_loaded_registers(k, g->pass);
-        while (group > 1 && group * loaded > AHEAD_REGISTERS) group /= 2;
+        while (group > 1 && group * loaded > (g->staged ? STAGED_REGISTERS : AHEAD_REGISTERS)) group /= 2;
     }
     if (step % group) return;
     for (unsigned i = 0; i < group; i++) copies[i] = span_of(g, step + i);

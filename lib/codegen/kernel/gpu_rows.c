@@ -100,6 +100,8 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out) {
     if (k->cls.shape == LFUSER_ABI_SPLIT) return lf_gpu_emit_split(k, out);
     if (k->cls.shape == LFUSER_ABI_COMBINE) return lf_gpu_emit_combine(k, out);
     bool warp = is_warp(k);
+    // Measured: where nothing is written, and for short rows, nothing is gained.
+    k->streams = k->cls.shape == LFUSER_ABI_RESIDENT && !k->loop->reduces;
     unsigned rows_a_block = warp ? SMALL_WARPS : 1;
     gpu g = {.k = k,
              .threads = warp ? LF_GPU_WARP : LF_SPAN / k->lanes,

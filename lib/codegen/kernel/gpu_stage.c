@@ -1,6 +1,7 @@
 // Columns on their way to a block through shared memory: each thread copies its own ones of the row that comes next while it works on the
 // row at hand, and finds them there when it gets to that row. A thread reads only what it has copied itself, so nobody waits for anybody.
 #include "codegen/kernel/gpu.h"
+#include "codegen/llvm/streamed.h"
 
 // ---- what is staged --------------------------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,8 @@ static void copy_vector(gpu *g, uint32_t number, const LLVMValueRef *v_row) {
                        : bytes == 8 ? "llvm.nvvm.cp.async.ca.shared.global.8"
                                     : "llvm.nvvm.cp.async.ca.shared.global.4";
     LLVMValueRef args[] = {lf_staged_address(k, number), lf_address_in_row(k, number, v_row)};
-    lf_gpu_intrinsic(k, name, args, 2);
+    LLVMValueRef v_copy = lf_gpu_intrinsic(k, name, args, 2);
+    if (k->streams) lf_mark_streamed(k->e, v_copy);
 }
 
 static void commit(gpu *g) { lf_gpu_intrinsic(g->k, "llvm.nvvm.cp.async.commit.group", NULL, 0); }

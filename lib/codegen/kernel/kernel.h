@@ -31,6 +31,7 @@ typedef struct lf_kernel {
     const lf_loop *loop;
     lfuser_abi_class cls;
     bool gpu;
+    bool streams; // GPU: what is read of a row alone is read once, and much is written beside it: streamed.h
     LLVMValueRef v_function, v_args;
     LLVMTypeRef l_i64, l_i32, l_pointer; // l_pointer: to device memory
     unsigned lanes;                      // registers a varying statement has: neighbours along the vector axis
@@ -115,6 +116,7 @@ LLVMValueRef lf_access_address(lf_kernel *k, lf_stmt_id load_or_store); // at th
 LLVMValueRef lf_address_in_row(lf_kernel *k, uint32_t access, const LLVMValueRef *v_row); // at another row, current column
 bool lf_is_staged(const lf_kernel *k, uint32_t access);                                   // in this copy
 LLVMValueRef lf_staged_address(lf_kernel *k, uint32_t access); // of the thread's vector for this copy
+bool lf_is_own(const lf_kernel *k, const lf_access *access);   // no two rows read the same of it
 void lf_mark_parallel(lf_kernel *k, LLVMValueRef v_access);
 void lf_mark_invariant(lf_kernel *k, const lf_access *access, LLVMValueRef v_load);
 

@@ -1,5 +1,6 @@
 // Loads and stores of a kernel: addresses from axes and explicit indices, all lanes of a contiguous access by one instruction, guards.
 #include "codegen/kernel/kernel.h"
+#include "codegen/llvm/streamed.h"
 #include <string.h>
 
 // ---- addresses -----------------------------------------------------------------------------------------------------------------------
@@ -224,6 +225,13 @@ LLVMValueRef lf_staged_address(lf_kernel *k, uint32_t number) {
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), k->v_stage, &v_at, 1, "");
 }
 
+bool lf_is_own(const lf_kernel *k, const lf_access *access) {
+    if (access->row) return false;
+    for (unsigned r = 0; r < k->loop->rows; r++)
+        if (!access->strides[r]) return false;
+    return true;
+}
+
 static LLVMValueRef load_vector(lf_kernel *k, const lf_stmt *s) {
     if (lf_is_staged(k, s->number)) {
         LLVMValueRef v = LLVMBuildLoad2(k->e->builder, vector_type(k, s), lf_staged_address(k, s->number), "staged");
@@ -233,6 +241,7 @@ static LLVMValueRef load_vector(lf_kernel *k, const lf_stmt *s) {
     LLVMValueRef v = LLVMBuildLoad2(k->e->builder, vector_type(k, s), address_of(k, s->number, s, 0, true), "vector");
     LLVMSetAlignment(v, k->lanes * lf_dtype_bytes(s->dtype));
     lf_mark_invariant(k, &k->loop->accesses[s->number], v);
+    if (k->streams && lf_is_own(k, &k->loop->accesses[s->number])) lf_mark_streamed(k->e, v);
     return v;
 }
 

@@ -8,6 +8,7 @@
 #include "codegen/llvm/math_device.h"
 #include "codegen/llvm/math_link.h"
 #include "codegen/llvm/passes.h"
+#include "codegen/llvm/streamed.h"
 #include "codegen/llvm/target.h"
 #include "codegen/sim/sim.h"
 #include "lf_build_id.h"
@@ -78,6 +79,7 @@ static lf_status kernel_ir(lf_codegen *c, const lf_loop *loop, const lf_target *
     (*out_llvm)->scalar = options->debug & LF_DEBUG_NO_VECTORISER;
     LF_TRY(lf_kernel_emit(*out_llvm, loop, t, class_, options, object));
     LF_TRY(finish_ir(c, *out_llvm, start));
+    lf_hint_streamed(*out_llvm);
     if (t->kind != LF_TARGET_SIM) return NULL;
     strcpy(object->entry, LF_SIM_SYMBOL);
     return lf_sim_lower(*out_llvm);
