@@ -291,8 +291,28 @@ static void add_output(program *p, random_state *r, int v) {
     p->into[p->n_outputs++] = into;
 }
 
+// Two parameters that change places.
+static void exchange(program *p, int a) {
+    value *x = &p->values[a];
+    for (int b = a + 1; b < p->n_params && p->n_outputs + 2 <= MOST_OUTPUTS; b++) {
+        value *y = &p->values[b];
+        if (!x->tensor || x->host || !y->tensor || y->host || x->dtype != y->dtype || x->rank != y->rank ||
+            memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) != 0)
+            continue;
+        for (int i = 0; i < 2; i++) {
+            value *to = i ? x : y;
+            to->overwritten = true;
+            if (to->layout == LAYOUT_REPEATED) to->layout = LAYOUT_GAPPED;
+            p->outputs[p->n_outputs] = i ? b : a;
+            p->into[p->n_outputs++] = i ? a : b;
+        }
+        return;
+    }
+}
+
 static void choose_outputs(program *p, random_state *r) {
     p->n_outputs = 0;
+    if (chance(r, 4)) exchange(p, (int)below(r, p->n_params));
     for (int v = p->n_values - 1; v >= p->n_params; v--)
         if ((!is_used(p, v) || chance(r, 10)) && p->n_outputs < 8) add_output(p, r, v);
     if (chance(r, 5)) add_output(p, r, (int)below(r, p->n_params - 3));                     // a parameter
@@ -308,6 +328,7 @@ void program_make(program *p, uint64_t seed, bool exact_ops) {
                       : chance(&r, 80) ? 3 + below(&r, 5)
                       : chance(&r, 85) ? 8 + below(&r, 8)
                                        : 16 + below(&r, 25));
-    for (int tries = 0; p->n_lines < lines && tries < 40 * lines; tries++) propose(p, &r, exact_ops);
+    for (int tries = 0; p->n_lines < lines && tries < 40 * lines; tries++)
+        (chance(&r, 10) ? propose_pattern : propose)(p, &r, exact_ops);
     choose_outputs(p, &r);
 }
