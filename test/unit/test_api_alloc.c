@@ -207,7 +207,8 @@ static lfuser_status act_infer(world *w) { return run(w, w->executable, true); }
 static lfuser_status live(world *w) {
     LF_TRY_TEST(open_world(w));
     LF_TRY_TEST(lfuser_fusion_parse(w->context, "t.lf", w->text, strlen(w->text), NULL, &w->fusion));
-    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, NULL, &w->executable));
+    lfuser_compile_options waits = {.size = sizeof waits, .sync = LFUSER_ALLOW_SYNC};
+    LF_TRY_TEST(lfuser_fusion_compile(w->fusion, w->device, &waits, &w->executable));
     return run(w, w->executable, false);
 }
 static lfuser_status act_life(world *w) {
@@ -357,8 +358,10 @@ static lfuser_status act_context(world *w) {
     "axes=[0] %k = tensor [1, 2, 3, 4] %d = mul %c, %k return %a, %d }"
 
 #define SUMS                                                                                                                \
-    "fusion @sums(%x: f32[?, ?]) { %a = exp %x %r = sum %a, axes=[1], keepdim=true %y = div %a, %r %c = sum %y, axes=[0] "  \
-    "return %y, %c }"
+    "fusion @sums(%x: f32[?, ?]) { %q = mul %x, %x %m = mean %q, axes=[1], keepdim=true %r = rsqrt %m %h = mul %x, %r %s "  \
+    "= sum %h, axes=[0] %d = mul %h, 2 return %d, %s }"
+#define SYNC                                                                                                                \
+    "fusion @sync(%x: f32[?, ?]) { %c = count_nonzero %x %n = item %c %i = iota %n, 0, 1 %y = mul %i, %n return %y, %n }"
 
 typedef struct scenario {
     const char *name, *text;
@@ -397,6 +400,7 @@ static const scenario scenarios[] = {
     {"life of checked", CHECKED, act_life, 0, true},
     {"life of random", RANDOM, act_life, 0, true},
     {"life of norms", NORMS, act_life, 0, true},
+    {"life of sync", SYNC, act_life, 0, true},
     {"prepare", PLACES, act_prepare, 0, true},
     {"run seed", SEED, act_run, 0, true},
     {"run rows", ROWS, act_run, 0, true},
