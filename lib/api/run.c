@@ -2,6 +2,7 @@
 // everything that can be refused in it has been looked at, compiled and allocated; without sync points there is one stage.
 // Does not belong here: reading arguments (arguments.c), making outputs (outputs.c).
 #include "api/run.h"
+#include "base/debug.h"
 #include "base/text.h"
 #include "runtime/fpstate.h"
 #include <string.h>
@@ -39,7 +40,9 @@ static lf_status failed_check(const lf_run *r, int64_t number) {
 
 enum { FEW_ELEMENTS = 16384 }; // that a CPU thread takes at once
 
-static lf_launch to_launch(const lf_run *r, uint32_t i, const lf_variant *variant) {
+// *io_after_kernel: the last that the stream was given is a kernel of this stage, and nothing else. Then one whose code waits by itself may
+// begin early.
+static void to_launch(const lf_run *r, uint32_t i, const lf_variant *variant, bool *io_after_kernel, lf_launch *out) {
     const lfuser_abi_launch *l = &r->abi->launches[i];
     const lf_launch_plan *plan = &r->frame->planned[i].plan;
     const lf_object *object = &variant->code->object;
@@ -53,35 +56,30 @@ static lf_launch to_launch(const lf_run *r, uint32_t i, const lf_variant *varian
                                            object->staged_bytes, object->cluster);
         if (most && grid > most) grid = most;
     }
-    lf_launch launch = {.kernel = variant->kernel,
-                        .args = &r->frame->args[l->args_slot],
-                        .n_args = l->n_args,
-                        .args_in_memory = l->n_args * 8u > 4000,
-                        .items = items,
-                        .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1,
-                        .grid = (uint32_t)grid,
-                        .block = object->block,
-                        .shared = object->staged_bytes};
+    *out = (lf_launch){.kernel = variant->kernel,
+                       .args = &r->frame->args[l->args_slot],
+                       .n_args = l->n_args,
+                       .args_in_memory = l->n_args * 8u > 4000,
+                       .items = items,
+                       .grain = FEW_ELEMENTS / (columns ? columns : 1) + 1,
+                       .grid = (uint32_t)grid,
+                       .block = object->block,
+                       .shared = object->staged_bytes};
     if (main && plan->zero_bytes && variant->cls.shape == plan->cls.shape) { // flags, counters
-        launch.zero = (void *)(uintptr_t)launch.args[l->scratch_word];
-        launch.zero_bytes = plan->zero_bytes;
+        out->zero = (void *)(uintptr_t)out->args[l->scratch_word];
+        out->zero_bytes = plan->zero_bytes;
+        *io_after_kernel = false;
     }
-    return launch;
+    out->follows = *io_after_kernel && object->waits && !out->args_in_memory && !(l->debug & LF_DEBUG_NO_OVERLAP);
+    *io_after_kernel = !out->args_in_memory; // memory for those is given back behind the kernel
 }
 
-// What a planned launch launches, in order: one kernel or two. *io_after_kernel: the last that the stream was given is a kernel of this
-// stage, and nothing else. Then one whose code waits by itself may begin early.
+// What a planned launch launches, in order: one kernel or two.
 static uint32_t launches_of(const lf_run *r, uint32_t i, bool *io_after_kernel, lf_launch out[2]) {
     const lf_planned *planned = &r->frame->planned[i];
-    const lf_variant *kernels[] = {planned->variant, planned->combine};
     uint32_t n = 0;
-    for (uint32_t k = 0; k < 2; k++) {
-        if (!kernels[k]) continue;
-        lf_launch *l = &out[n++];
-        *l = to_launch(r, i, kernels[k]);
-        l->follows = *io_after_kernel && kernels[k]->code->object.waits && !l->zero_bytes && !l->args_in_memory;
-        *io_after_kernel = !l->args_in_memory; // memory for those is given back behind the kernel
-    }
+    if (planned->variant) to_launch(r, i, planned->variant, io_after_kernel, &out[n++]);
+    if (planned->combine) to_launch(r, i, planned->combine, io_after_kernel, &out[n++]);
     return n;
 }
 

@@ -75,8 +75,8 @@ static lf_status describe(lf_cuda_device *d) {
     info->max_shared = (uint32_t)shared;
     info->driver_version = (uint32_t)version;
     info->memory_bytes = bytes;
-    // Such launches come with CUDA 11.8; graphs that hold them, captured or not, with 12.3.
-    d->overlaps = major >= 9 && version >= 12030 && d->cu.cuLaunchKernelEx && d->cu.cuGraphAddDependencies;
+    // Such launches come with CUDA 11.8; graphs into which they can be captured with 12.3.
+    d->overlaps = major >= 9 && version >= 12030 && d->cu.cuLaunchKernelEx;
     return NULL;
 }
 

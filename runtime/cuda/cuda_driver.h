@@ -144,12 +144,6 @@ typedef struct CUlaunchConfig {
 } CUlaunchConfig;
 _Static_assert(sizeof(CUlaunchConfig) == 56, "the driver's layout");
 
-enum { CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
-typedef struct CUgraphEdgeData {
-    unsigned char from_port, to_port, type, reserved[5];
-} CUgraphEdgeData;
-_Static_assert(sizeof(CUgraphEdgeData) == 8, "the driver's layout");
-
 typedef struct lf_cuda_driver {
 #define LF_CUDA_FN(name, symbol, need, params) CUresult(*name) params;
 #include "runtime/cuda/cuda_driver.def"

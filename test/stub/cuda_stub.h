@@ -27,7 +27,7 @@ typedef struct cuda_stub {
     int stack;     // contexts pushed and not popped, on the thread that reset the stub
     int mode;      // capture mode of that thread
     bool no_early; // as a driver that can launch no kernel before the one before it has ended
-    long launches, early_launches, early_edges, syncs, unloads, exchanges;
+    long launches, early_launches, syncs, unloads, exchanges;
     long graphs, graph_execs;                         // alive
     long graphs_made, graph_launches, parameters_set; // ever
     long links;                                       // linker states alive

@@ -559,7 +559,7 @@ CUresult stub_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, voi
 
 enum { MOST_NODES = 64 };
 struct CUgraphNode_st {
-    bool clears, loose; // loose: not joined to the node before it yet
+    bool clears;
     CUDA_KERNEL_NODE_PARAMS kernel;
     CUDA_MEMSET_NODE_PARAMS clear;
     size_t bytes;
@@ -593,9 +593,8 @@ CUresult stub_cuGraphDestroy(CUgraph graph) {
     return enter("cuGraphDestroy", __builtin_return_address(0));
 }
 static CUresult add_node(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after) {
-    if (graph->n == MOST_NODES || n_after > (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
+    if (graph->n == MOST_NODES || n_after != (graph->n > 0) || (n_after && *after != &graph->nodes[graph->n - 1]))
         return CUDA_ERROR_INVALID_VALUE;
-    graph->nodes[graph->n].loose = n_after < (graph->n > 0);
     *out_node = graph->handles[graph->n] = &graph->nodes[graph->n];
     graph->n++;
     return CUDA_SUCCESS;
@@ -606,18 +605,6 @@ CUresult stub_cuGraphAddKernelNode(CUgraphNode *out_node, CUgraph graph, const C
     CUresult r = add_node(out_node, graph, after, n_after);
     if (!r) copy_kernel(*out_node, params);
     return r;
-}
-// One at a time, from a kernel to the kernel after it, which may begin early.
-CUresult stub_cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                     const CUgraphEdgeData *data, size_t n) {
-    ENTER("cuGraphAddDependencies");
-    if (n != 1 || graph->n < 2 || *to != &graph->nodes[graph->n - 1] || *from != *to - 1 || (*to)->clears ||
-        (*from)->clears || !(*to)->loose || data->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
-        data->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
-        return CUDA_ERROR_INVALID_VALUE;
-    (*to)->loose = false;
-    add(&stub.early_edges, 1);
-    return CUDA_SUCCESS;
 }
 CUresult stub_cuGraphAddMemsetNode(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *after, size_t n_after,
                                    const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
@@ -630,8 +617,6 @@ CUresult stub_cuGraphAddMemsetNode(CUgraphNode *out_node, CUgraph graph, const C
 CUresult stub_cuGraphInstantiateWithFlags(CUgraphExec *out_exec, CUgraph graph, unsigned long long flags) {
     (void)flags;
     ENTER("cuGraphInstantiateWithFlags");
-    for (int i = 0; i < graph->n; i++)
-        if (graph->nodes[i].loose) return CUDA_ERROR_INVALID_VALUE;
     *out_exec = malloc(sizeof **out_exec);
     (*out_exec)->graph = *graph;
     add(&stub.graph_execs, 1);

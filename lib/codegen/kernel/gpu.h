@@ -56,10 +56,6 @@ LLVMValueRef lf_gpu_special(lf_kernel *k, const char *name); // a special regist
 LLVMValueRef lf_gpu_barrier(lf_kernel *k);
 void lf_gpu_meet(const gpu *g); // all threads that share a row
 LLVMValueRef lf_gpu_total_rows(lf_kernel *k);
-// Two kernels of one launch (abi: SPLIT and COMBINE, say). The first one says that its second may begin as soon as there is room; the
-// second one, at its start, waits until the first has ended and all that it wrote is seen. Before sm_90 these do nothing.
-void lf_gpu_let_next_begin(lf_kernel *k);
-void lf_gpu_wait_for_previous(lf_kernel *k, lf_object *out);
 void lf_gpu_prefetch(lf_kernel *k, LLVMValueRef v_address);     // i64: the line is on its way to the L2
 void lf_gpu_across_device(lf_kernel *k, LLVMValueRef v_access); // the atomic access is ordered for all blocks
 // The number of the block's next piece of work, in all threads; counted in the first word of scratch memory. v_shared: 8 bytes.

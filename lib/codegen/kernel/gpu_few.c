@@ -128,7 +128,6 @@ lf_status lf_gpu_emit_few(lf_kernel *k, lf_object *out) {
     combining *c = lf_alloc_zero(k->l->allocator, sizeof *c);
     if (!c) return lf_out_of_memory();
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
-    lf_gpu_wait_for_previous(k, out);
     c->g = (gpu){.k = k, .ids = ids, .v_columns = lf_columns(k), .threads = WARPS * LF_GPU_WARP};
     c->g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
     c->cell = 4;

@@ -455,7 +455,6 @@ lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     mixed *m = lf_alloc_zero(k->l->allocator, sizeof *m);
     if (!m) return lf_out_of_memory();
-    lf_gpu_let_next_begin(k);
     m->at_once = k->cls.chunks & LFUSER_ABI_MIXED_AT_ONCE;
     m->g = (gpu){.k = k,
                  .threads = LF_SPAN / k->lanes,

@@ -264,7 +264,6 @@ lf_status lf_gpu_emit_outer(lf_kernel *k, lf_object *out) {
     o->slot = outer_slot(o);
     o->warps = loaded_bytes(k) >= OUTER_WIDE ? OUTER_WARPS / 2 : OUTER_WARPS;
     o->parts = k->cls.chunks > 1 ? k->cls.chunks : 1;
-    if (o->parts > 1) lf_gpu_let_next_begin(k);
     unsigned a_warp = o->g.n * k->lanes * LF_GPU_WARP * o->slot;
     while (o->warps * a_warp > OUTER_SHARED) o->warps /= 2;
     o->steps = LF_SPAN / o->warps / o->parts;

@@ -73,7 +73,6 @@ lf_status lf_gpu_emit_split(lf_kernel *k, lf_object *out) {
     LLVMBuilderRef b = k->e->builder;
     lf_stmt_id ids[LF_GPU_REDUCTIONS];
     gpu g = {.k = k, .ids = ids, .threads = LF_SPAN / k->lanes, .spans = LF_SPANS, .asks = true, .v_columns = lf_columns(k)};
-    lf_gpu_let_next_begin(k);
     g.n = lf_pass_reductions(k, 0, ids, LF_GPU_REDUCTIONS);
     g.chunks = g.threads < SPLIT_BLOCK ? SPLIT_BLOCK / g.threads : 1;
     LF_TRY(lf_gpu_share(&g, g.threads / LF_GPU_WARP * g.chunks, 1, out));
@@ -227,6 +226,5 @@ static lf_status combine_rows(lf_kernel *k, lf_object *out) {
 }
 
 lf_status lf_gpu_emit_combine(lf_kernel *k, lf_object *out) {
-    lf_gpu_wait_for_previous(k, out);
     return k->cls.spans ? combine_rows(k, out) : combine_chunks(k, out);
 }
