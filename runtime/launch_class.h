@@ -84,6 +84,9 @@ static inline uint32_t lf_power_above(uint64_t n, uint32_t least) {
 // device cannot.
 bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, bool clusters,
                      lf_launch_plan *plan);
+// Of a column, what is copied there; what warps exchange results through, at most, in all of two passes.
+uint32_t lf_staged_bytes(const lfuser_abi_launch *l, uint32_t lanes);
+uint32_t lf_exchange_bytes(const lfuser_abi_launch *l, uint32_t warps);
 // Work for each byte, and a block that leaves no room for another: loading, working and storing would take turns.
 bool lf_launch_is_heavy(const lfuser_abi_launch *l, const lfuser_abi_class *resident);
 #endif

@@ -8,16 +8,14 @@ static bool is_staged(const lfuser_abi_launch *l, const lfuser_abi_access *acces
     return !access->store && !access->row && access->plain && vector && own && (bytes == 4 || bytes == 8 || bytes == 16);
 }
 
-// Bytes of a column.
-static uint32_t staged_bytes(const lfuser_abi_launch *l, uint32_t lanes) {
+uint32_t lf_staged_bytes(const lfuser_abi_launch *l, uint32_t lanes) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < l->n_accesses; i++)
         if (is_staged(l, &l->accesses[i], lanes)) bytes += l->accesses[i].bytes;
     return bytes;
 }
 
-// Shared memory that warps exchange results through, at most.
-static uint32_t exchange_bytes(const lfuser_abi_launch *l, uint32_t warps) {
+uint32_t lf_exchange_bytes(const lfuser_abi_launch *l, uint32_t warps) {
     enum { BUFFERS = 2, SLOT = 16 };
     return (BUFFERS * l->reductions * warps + 1) * SLOT;
 }
@@ -34,14 +32,15 @@ static uint32_t kept_registers(const lfuser_abi_launch *l, const choice *c) {
 // How a block takes its chunks with vectors of this width. What does not fit shared memory is loaded by each pass, from the L2 mostly, so
 // a quarter may be so.
 static bool fits(const lfuser_abi_launch *l, const lf_device_info *info, choice *c) {
-    uint32_t team = LFUSER_ABI_SPAN / c->vector, a_column = staged_bytes(l, c->vector), most = LF_LAUNCH_MOST_THREADS / team;
+    uint32_t team = LFUSER_ABI_SPAN / c->vector, a_column = lf_staged_bytes(l, c->vector),
+             most = LF_LAUNCH_MOST_THREADS / team;
     c->teams = c->chunks < most ? c->chunks : most;
     c->threads = c->teams * team;
     c->vectors = c->chunks / c->teams * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN);
     if (!a_column || c->vectors > LFUSER_ABI_STAGED_VECTORS) return false;
     if (kept_registers(l, c) > lf_launch_registers(c->threads)) return false;
     if (l->weight * c->vector * (LFUSER_ABI_CHUNK / LFUSER_ABI_SPAN) > LFUSER_ABI_UNROLLED_WEIGHT) return false;
-    uint32_t warps = c->cluster * c->chunks * team / 32, exchange = exchange_bytes(l, warps);
+    uint32_t warps = c->cluster * c->chunks * team / 32, exchange = lf_exchange_bytes(l, warps);
     if (warps > LFUSER_ABI_ROUND_SLOTS || exchange > info->max_shared) return false;
     c->staged = (info->max_shared - exchange) / (c->threads * c->vector * a_column);
     if (c->staged > c->vectors) c->staged = c->vectors;
@@ -53,7 +52,7 @@ static bool choose_vector(const lfuser_abi_launch *l, const lf_device_info *info
     enum { LEAST_BYTES = 8 };
     choice c = *out;
     out->threads = 0;
-    for (c.vector = lanes; c.vector >= 2 && c.vector * staged_bytes(l, c.vector) >= LEAST_BYTES; c.vector /= 2)
+    for (c.vector = lanes; c.vector >= 2 && c.vector * lf_staged_bytes(l, c.vector) >= LEAST_BYTES; c.vector /= 2)
         if (fits(l, info, &c) && c.threads > out->threads) *out = c;
     return out->threads;
 }
@@ -63,9 +62,9 @@ static bool choose_vector(const lfuser_abi_launch *l, const lf_device_info *info
 // registers each, which is enough in fast mode where nothing is kept and rows are full.
 static bool fit_beside(const lfuser_abi_launch *l, const lf_device_info *info, const choice *c) {
     enum { BLOCKS = 2, SYSTEM = 1024, WEIGHT = 32 }; // bytes that the system takes; what fits half of the registers
-    uint32_t row = c->threads * c->vectors * c->vector * staged_bytes(l, c->vector);
+    uint32_t row = c->threads * c->vectors * c->vector * lf_staged_bytes(l, c->vector);
     return l->keeps_nothing && l->weight <= WEIGHT && c->cluster == 1 && c->staged == c->vectors &&
-           BLOCKS * (row + exchange_bytes(l, c->threads / 32) + SYSTEM) <= info->shared_a_processor;
+           BLOCKS * (row + lf_exchange_bytes(l, c->threads / 32) + SYSTEM) <= info->shared_a_processor;
 }
 
 bool lf_launch_stage(const lfuser_abi_launch *l, const lf_device_info *info, uint32_t lanes, bool clusters,

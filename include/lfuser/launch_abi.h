@@ -106,7 +106,8 @@ typedef struct lfuser_abi_launch {
     uint32_t mixed; // number of the launch of class MIXED that decides whether this one is made (itself: it may), or NONE
     bool instead;   // made only if that one is not
     bool combines;  // reduces what that one leaves
-    uint8_t folds;  // reductions across rows: only in class MIXED
+    uint8_t folds;       // reductions across rows: only in class MIXED
+    uint16_t fold_bytes; // of their partial results, a column
     uint32_t share_word;   // word with the share of a set of rows, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
@@ -139,8 +140,9 @@ typedef enum lfuser_abi_shape {
            // (spans > 0: its parts of a chunk; a thread a row, of at most `chunks` chunks, 0: of any number) left in
            // scratch memory is reduced, and what follows from it stored
     LFUSER_ABI_MIXED =
-        8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, and
-          // whether each chunk has a power of two of spans of rows
+        8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, whether
+          // each chunk has a power of two of spans of rows, and what is kept; `teams`: levels of the counter in shared memory;
+          // `staged`: of one row at a time, the next one is copied to shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 // A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
@@ -206,11 +208,12 @@ static inline uint32_t lfuser_abi_scan_spans(uint32_t vector, uint32_t weight) {
 // Reductions across rows, next to work along them (MIXED): of each chunk of 8192 rows, a set has `share` neighbouring rows, a power of
 // two, out of each of the eight spans of 1024: a part of the order of sums that is whole in itself. A set leaves one partial result a
 // column; these, in the order of sets, are reduced by the same order, as there are at most 1024. Scratch memory: for each reduction
-// sets * columns cells, which the launch that combines them reads; and as much again for each doubling of `share`, private to the kernel.
+// sets * columns cells, which the launch that combines them reads; and as much again for each doubling of 4 * `share`, private to the kernel.
 enum {
     LFUSER_ABI_SPAN = 1024,
     LFUSER_ABI_MIXED_AT_ONCE = 15, // of a class's `chunks`
     LFUSER_ABI_MIXED_ALL_ROWS = 128,
+    LFUSER_ABI_MIXED_KEEPS = 64, // what passes compute stays in registers
     LFUSER_ABI_MIXED_SHARE = 8, // unless there are more than 8 chunks: then as many as there are chunks, or up to twice that
     LFUSER_ABI_MIXED_COLUMNS = 8192,
     LFUSER_ABI_MIXED_ROWS = 1024 * 8192

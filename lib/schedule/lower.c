@@ -489,8 +489,6 @@ static lf_status finish(lf_lowering *l) {
         if (in_pass && loop->cols && passes > loop->passes) loop->passes = passes;
     }
     if (l->group->kind != LF_GROUP_POINTWISE && loop->passes == 0) loop->passes = 1;
-    for (uint32_t i = 0; i < loop->n_stmts; i++) // what they fold is computed once more, in the last pass
-        if (loop->stmts[i].kind == LF_STMT_FOLD) loop->stmts[i].level = (uint16_t)(loop->passes - 1);
     loop->share_word = loop->folds ? word++ : LFUSER_ABI_NONE;
     loop->reduces = loop->form == LF_LOOP_PLAIN && loop->passes == 1 && loop->cols;
     unsigned reductions = 0;

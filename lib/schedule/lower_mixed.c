@@ -50,9 +50,9 @@ static lf_mixed_sizes find_sizes(lf_graph *g, const lf_group *group, unsigned fo
                       both(g, LF_OP_CEILDIV, rest, s.share));
     lf_value *fits = both(g, LF_OP_MUL, op2(g, LF_OP_SUB, above(g, columns, WIDEST), 1),
                           op2(g, LF_OP_SUB, above(g, rows, LFUSER_ABI_MIXED_ROWS), 1)); // (0 or -1) squared
-    // What waits in memory of a set of at most 8 * share rows: the levels of a binary counter above the two in registers. The general
-    // class takes its rows one by one.
-    lf_value *planes = op2(g, LF_OP_ADD, count_powers(g, s.share, LFUSER_ABI_SPAN, 1, false), 1);
+    // What waits in memory of a set of at most 8 * share rows, of which two are taken at a time: the levels of a binary counter, in the
+    // classes that have none of them in shared memory.
+    lf_value *planes = op2(g, LF_OP_ADD, count_powers(g, s.share, LFUSER_ABI_SPAN, 1, false), 2);
     *out_bytes = lf_extent_mul(g, lf_extent_mul(g, lf_extent_mul(g, s.partials, narrow), planes),
                                both(g, LF_OP_MUL, fits, lf_const_int(g, (int64_t)bytes * folds)));
     return s;

@@ -29,6 +29,13 @@ static bool is_product(const lf_loop *loop) {
     return loop->form == LF_LOOP_PLAIN && loop->keys[LF_PRODUCT_SUM] != LF_NO_STMT;
 }
 
+static uint16_t fold_bytes(const lf_loop *loop) {
+    unsigned bytes = 0;
+    for (uint32_t i = 0; i < loop->n_stmts; i++)
+        if (loop->stmts[i].kind == LF_STMT_FOLD) bytes += lf_dtype_bytes(loop->stmts[i].compute);
+    return (uint16_t)bytes;
+}
+
 lf_status lf_planner_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_value *scratch) {
     lfuser_abi_launch launch = {.kernel = (uint32_t)pl->kernels.count,
                                 .guard = LFUSER_ABI_NONE,
@@ -48,6 +55,7 @@ lf_status lf_planner_launch(lf_planner *pl, lf_loop *loop, lf_value *guard, lf_v
                                 .kept_beside = loop->kept_beside,
                                 .reductions = loop->reductions,
                                 .folds = (uint8_t)loop->folds,
+                                .fold_bytes = fold_bytes(loop),
                                 .mixed = LFUSER_ABI_NONE,
                                 .share_word = loop->share_word,
                                 .extents_word = loop->extents_word,

@@ -288,14 +288,17 @@ static void check_mixed(const char *text, lfuser_dtype d, const int64_t (*shapes
 
 // Rows of a set that are missing, sets that are, chunks of rows; columns of every number of spans; other layouts.
 START_TEST(rows_and_columns) {
-    static const int64_t shapes[][2] = {{0, 5},    {1, 7},     {2, 64},    {3, 0},     {31, 40},   {33, 1},    {33, 257},
-                                        {64, 256}, {97, 31},   {32, 1025}, {40, 2056}, {36, 8192}, {33, 8193}, {1025, 33},
-                                        {1024, 8}, {2053, 16}, {5000, 8},  {8192, 2},  {9001, 3},  {16400, 1}};
+    static const int64_t shapes[][2] = {{0, 5},     {1, 7},    {2, 64},    {3, 0},     {31, 40},   {33, 1},    {33, 257},
+                                        {64, 256},  {97, 31},  {32, 1025}, {40, 2056}, {45, 4104}, {36, 8192}, {33, 8193},
+                                        {1025, 33}, {1024, 8}, {2053, 16}, {5000, 8},  {8192, 2},  {9001, 3},  {16400, 1}};
     // Thread by thread takes its time.
-    static const int64_t few[][2] = {{33, 257}, {64, 256}, {1100, 8}}, wide[][2] = {{40, 2056}, {33, 8192}, {8264, 8}};
+    static const int64_t few[][2] = {{33, 257}, {64, 256}, {1100, 8}},
+                         wide[][2] = {{40, 2056}, {33, 8192}, {35, 4104}, {8264, 8}};
+    static const int64_t gaps[][2] = {{1030, 4104}}; // rows one by one, of which each second one is missing
     static const lfuser_dtype dtypes[] = {LFUSER_F32, LFUSER_BF16, LFUSER_F16, LFUSER_F64, LFUSER_I32};
     for (unsigned d = 0; d < COUNT(dtypes); d++) {
         bool slow = is_sim() || SLOW_BUILD;
+        if (!slow && d == 1 && _i == 0) check_mixed(mixed[_i], dtypes[d], gaps, COUNT(gaps));
         if (!slow)
             check_mixed(mixed[_i], dtypes[d], shapes, COUNT(shapes));
         else if (d < 2)
@@ -304,6 +307,42 @@ START_TEST(rows_and_columns) {
             check_mixed(mixed[_i], dtypes[d], few, 1);
         if (slow && d == 1 && _i % 3 == 0) check_mixed(mixed[_i], dtypes[d], wide, COUNT(wide) - (_i > 0));
     }
+}
+END_TEST
+
+// Two rows ahead in shared memory, some of which are missing. Whole numbers, so that sums are the same in any order.
+START_TEST(rows_and_columns_in_fast_mode) {
+    enum { ROWS = 1026, COLUMNS = 4104 };
+    if (SLOW_BUILD) return;
+    lfuser_compile_options fast = {.size = sizeof fast, .math = LFUSER_MATH_FAST};
+    lfuser_fusion *f = parse("fusion @f(%x: f32[%n, %k]) { %m = max %x, axes=[1], keepdim=true %y = sub %x, %m "
+                             "%s = sum %y, axes=[0] return %y, %s }");
+    lfuser_executable *e;
+    ok(lfuser_fusion_compile(f, env.device, &fast, &e));
+    test_tensor x;
+    tensor_init(&x, LFUSER_F32, 2, (int64_t[]){ROWS, COLUMNS}, LAYOUT_DENSE);
+    float *expected = calloc(COLUMNS, sizeof *expected), *sums = malloc(COLUMNS * sizeof *sums);
+    uint32_t state = 5;
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t c = 0; c < COLUMNS; c++) {
+            state = state * 1664525 + 1013904223;
+            float v = c == r % COLUMNS ? 100 : (float)(state >> 26);
+            *(float *)tensor_element(&x, r * COLUMNS + c) = v;
+            expected[c] += v - 100;
+        }
+    tensor_upload(&x);
+    lfuser_output outputs[2] = {0};
+    lfuser_argument argument = tensor_argument(&x.view);
+    ok(lfuser_run(e, env.stream, &argument, 1, outputs, 2, NULL));
+    ok(lfuser_memory_download(env.stream, sums, outputs[1].allocated->tensor.data, COLUMNS * sizeof *sums));
+    for (int64_t c = 0; c < COLUMNS; c++)
+        ck_assert_msg(sums[c] == expected[c], "column %lld: %g, not %g", (long long)c, (double)sums[c], (double)expected[c]);
+    for (int i = 0; i < 2; i++) outputs[i].allocated->deleter(outputs[i].allocated);
+    free(expected);
+    free(sums);
+    tensor_finish(&x);
+    lfuser_executable_destroy(e);
+    lfuser_fusion_destroy(f);
 }
 END_TEST
 
@@ -418,6 +457,7 @@ static Suite *make(void) {
     tcase_add_loop_test(device_tcase(s, "reductions", 600), reductions_of_every_length, 0, COUNT(reductions));
     tcase_add_test(device_tcase(s, "columns", 600), columns_of_every_width);
     tcase_add_loop_test(device_tcase(s, "mixed", 600), rows_and_columns, 0, COUNT(mixed));
+    tcase_add_test(device_tcase(s, "fast mixed", 600), rows_and_columns_in_fast_mode);
     tcase_add_loop_test(device_tcase(s, "general", 600), general_classes, 0, 10);
     tcase_add_test(device_tcase(s, "runs", 600), runs_of_chunks_that_end_rows);
     tcase_add_loop_test(device_tcase(s, "elements", 600), elements_of_every_shape, 0, COUNT(elements));

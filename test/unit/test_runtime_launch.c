@@ -461,6 +461,7 @@ static void mixed(kernel *k, int64_t m, int64_t n, uint64_t address) {
     kernel_init(k, 2, STRIDES(m, n));
     k->launch.rows = k->launch.cols = k->launch.merge_rows = k->launch.merge_cols = 1;
     k->launch.folds = 1;
+    k->launch.fold_bytes = 4;
     k->launch.mixed = 0;
     k->launch.share_word = k->launch.n_args++;
     k->slots[k->launch.share_word] = 8;
@@ -502,7 +503,8 @@ START_TEST(rows_and_columns_in_one_kernel) {
     ck_assert_uint_eq(k.plan.cells, 256);
     mixed(&k, 8200, 1024, 4096); // the second chunk has one set
     ck_assert_uint_eq(k.plan.cells, 129);
-    k.launch.folds = 4; // and so would four partial results a column, with any vector
+    k.launch.folds = 8; // and so would eight partial results a column, with any vector
+    k.launch.fold_bytes = 32;
     mixed_again(&k, 8192, 8192);
     ck_assert(!k.some);
     mixed(&k, 8192, 8200, 4096); // wider than a block holds
@@ -517,6 +519,42 @@ START_TEST(rows_and_columns_in_one_kernel) {
     ck_assert(lf_launch_is_made(&combine, 5, true) && !lf_launch_is_made(&combine, 5, false));
     ck_assert(lf_launch_is_made(&plain, 5, false) && !lf_launch_is_made(&plain, 5, true));
     ck_assert(lf_launch_is_made(&combine, 3, false)); // the one that decides
+}
+END_TEST
+
+// Where a block fills a multiprocessor, rows are taken one by one, the next one on its way to shared memory; the rest of that memory is
+// for partial results.
+START_TEST(rows_and_columns_staged) {
+    static kernel k;
+    lf_device h200 = gpu;
+    h200.info.shared_a_processor = 228 * 1024;
+    h200.info.max_shared = 227 * 1024;
+    mixed(&k, 8192, 8192, 4096);
+    ck_assert(lf_launch_plan_make(&k.launch, k.slots, &h200, k.args, &k.plan));
+    ck_assert_uint_eq(k.plan.cls.vector, 4);
+    ck_assert_uint_eq(k.plan.cls.staged, 8);
+    ck_assert_uint_eq(k.plan.cls.chunks, 1 | LFUSER_ABI_MIXED_KEEPS | LFUSER_ABI_MIXED_ALL_ROWS);
+    ck_assert_uint_eq(k.plan.cls.teams, 5); // as many as could be used, of 32 KiB
+    k.launch.folds = 2, k.launch.fold_bytes = 8;
+    k.launch.kept = 5; // registers for what is loaded, not for this
+    mixed_again(&k, 1000, 5000);
+    ck_assert(lf_launch_plan_make(&k.launch, k.slots, &h200, k.args, &k.plan));
+    ck_assert_uint_eq(k.plan.cls.chunks, 1);
+    ck_assert_uint_eq(k.plan.cls.teams, 3);
+    ck_assert(!k.plan.cls.full);
+    k.slots[k.launch.extents_word + 1] = 4096; // two blocks fit
+    ck_assert(lf_launch_plan_make(&k.launch, k.slots, &h200, k.args, &k.plan));
+    ck_assert_uint_eq(k.plan.cls.staged, 0);
+    ck_assert_uint_eq(k.plan.cls.chunks, 2);
+    h200.info.max_shared = 48 * 1024; // a row of 16 KiB, and one level of 32
+    k.launch.folds = 1, k.launch.fold_bytes = 4;
+    k.slots[k.launch.extents_word + 1] = 8192;
+    ck_assert(lf_launch_plan_make(&k.launch, k.slots, &h200, k.args, &k.plan));
+    ck_assert_uint_eq(k.plan.cls.staged, 8);
+    ck_assert_uint_eq(k.plan.cls.teams, 0); // what warps exchange has no room beside them
+    k.launch.debug = LF_DEBUG_NO_STAGED_ROWS;
+    ck_assert(lf_launch_plan_make(&k.launch, k.slots, &h200, k.args, &k.plan));
+    ck_assert_uint_eq(k.plan.cls.staged, 0);
 }
 END_TEST
 
@@ -664,6 +702,7 @@ int main(void) {
     tcase_add_test(t, neighbouring_rows_take_parts_of_a_chunk);
     tcase_add_test(t, what_is_expected_of_row_major_parameters);
     tcase_add_test(t, rows_and_columns_in_one_kernel);
+    tcase_add_test(t, rows_and_columns_staged);
     tcase_add_test(t, sets_of_rows);
     suite_add_tcase(s, t);
     t = tcase_create("rows");

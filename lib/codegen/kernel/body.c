@@ -314,6 +314,43 @@ static void arguments(lf_kernel *k, const lf_stmt *s, unsigned lane, lf_register
         out[i] = s->args[i] == LF_NO_STMT ? (lf_register){NULL, NULL} : lf_reg(k, s->args[i], lane);
 }
 
+// A row's f32 by a scalar of all rows, as in a mean. Threads wait for it after they have met, and division takes long.
+static bool divides_by_scalar(const lf_kernel *k, const lf_stmt *s) {
+    return k->gpu && !s->column && s->kind == LF_STMT_ELEM && s->code == LF_OP_DIV && s->dtype == LF_F32 &&
+           s->compute == LF_F32 && k->loop->stmts[s->args[1]].kind == LF_STMT_SCALAR;
+}
+
+// LLVM would rather do both and choose.
+static void rarely_second(lf_kernel *k, LLVMValueRef v_branch) {
+    LLVMContextRef c = k->e->context;
+    LLVMMetadataRef weights[] = {LLVMMDStringInContext2(c, "branch_weights", 14),
+                                 LLVMValueAsMetadata(LLVMConstInt(k->l_i32, 4000, false)),
+                                 LLVMValueAsMetadata(LLVMConstInt(k->l_i32, 1, false))};
+    LLVMSetMetadata(v_branch, LLVMGetMDKindIDInContext(c, "prof", 4),
+                    LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, weights, 3)));
+}
+
+// By a power of two it is a product of the same bits (the reciprocal is exact, and either is rounded once); in fast mode by anything.
+static lf_register quotient(lf_kernel *k, LLVMValueRef v_a, LLVMValueRef v_n) {
+    LLVMBuilderRef b = k->e->builder;
+    LLVMTypeRef l_f32 = LLVMTypeOf(v_n);
+    LLVMValueRef v_reciprocal = LLVMBuildFDiv(b, LLVMConstReal(l_f32, 1), v_n, "reciprocal");
+    LLVMValueRef v_product = LLVMBuildFMul(b, v_a, v_reciprocal, "quotient");
+    if (k->e->fast) return (lf_register){v_product, NULL};
+    LLVMValueRef v_digits =
+        LLVMBuildAnd(b, LLVMBuildBitCast(b, v_n, k->l_i32, ""), LLVMConstInt(k->l_i32, 0x7fffff, false), "");
+    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_divide = lf_block(k, "divide"), b_done = lf_block(k, "divided");
+    LLVMValueRef v_is_power = LLVMBuildICmp(b, LLVMIntEQ, v_digits, LLVMConstNull(k->l_i32), "");
+    rarely_second(k, LLVMBuildCondBr(b, v_is_power, b_done, b_divide));
+    LLVMPositionBuilderAtEnd(b, b_divide);
+    LLVMValueRef v_divided = LLVMBuildFDiv(b, v_a, v_n, "");
+    LLVMBuildBr(b, b_done);
+    LLVMPositionBuilderAtEnd(b, b_done);
+    LLVMValueRef v = LLVMBuildPhi(b, l_f32, "quotient");
+    LLVMAddIncoming(v, (LLVMValueRef[]){v_product, v_divided}, (LLVMBasicBlockRef[]){b_before, b_divide}, 2);
+    return (lf_register){v, NULL};
+}
+
 static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     lf_register args[8] = {{NULL, NULL}};
     arguments(k, s, lane, args);
@@ -321,7 +358,8 @@ static lf_register emit_lane(lf_kernel *k, const lf_stmt *s, unsigned lane) {
     case LF_STMT_INDEX: return index_of(k, s, lane);
     case LF_STMT_SCALAR: return scalar_argument(k, s);
     case LF_STMT_CONST: return lf_emit_constant(k->e, s->dtype, &s->constant);
-    case LF_STMT_ELEM: return lf_emit_elem(k->e, s->op, args);
+    case LF_STMT_ELEM:
+        return divides_by_scalar(k, s) ? quotient(k, args[0].re, args[1].re) : lf_emit_elem(k->e, s->op, args);
     case LF_STMT_CAST: return lf_emit_cast(k->e, s->compute, s->dtype, args[0]);
     case LF_STMT_SIMPLE:
         if (s->code != LF_OP_SELECT) return lf_emit_simple(k->e, s->code, s->compute, args[0], args[1]);

@@ -79,14 +79,19 @@ void lf_gpu_fold_block(gpu *g, lf_partial *p);
 void lf_gpu_exchange(gpu *g, lf_partial *p); // over the warps of the block, slots used before
 lf_partial lf_gpu_fold_pairs(lf_kernel *k, const lf_stmt *reduce, lf_partial *all,
                              unsigned n); // n a power of two; overwrites all
-// gpu_stage.c: columns of RESIDENT rows, copied to shared memory a row ahead. In a class without these do nothing.
+// gpu_stage.c: columns of RESIDENT and MIXED rows, copied to shared memory a row ahead. In a class without these do nothing.
 lf_status lf_gpu_stage_plan(gpu *g, lf_object *out);
-void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row); // begins to copy a row: the first one, or (class `alone`) each
-void lf_gpu_stage_next(gpu *g, unsigned copy);     // after a pass has read it: of row v_next, if nothing will read it again
-void lf_gpu_stage_commit(gpu *g);                  // of the next row: all its copies are under way
-void lf_gpu_stage_others(gpu *g);                  // loads of columns that are not staged, in this pass
-void lf_gpu_stage_wait(gpu *g);                    // the copies that this thread has begun are done
-void lf_gpu_stage_forget(gpu *g);                  // before a pass: it reads its columns again
+void lf_gpu_stage_row(
+    gpu *g,
+    LLVMValueRef v_row); // begins to copy a row, to the copies from `base` on: the first one, or (class `alone`) each
+void lf_gpu_stage_next(gpu *g, unsigned copy); // after a pass has read it: of row v_next, if nothing will read it again
+void lf_gpu_stage_commit(gpu *g);              // of the next row: all its copies are under way
+void lf_gpu_stage_others(gpu *g);              // loads of columns that are not staged, in this pass
+void lf_gpu_stage_take(gpu *g);                // a row, all of it, into registers: what lies there may be overwritten
+// So many bytes more of the shared memory whose size the launch says, 16 bytes aligned.
+LLVMValueRef lf_gpu_dynamic_memory(lf_kernel *k, lf_object *out, unsigned bytes);
+void lf_gpu_stage_wait(gpu *g);   // the copies that this thread has begun are done
+void lf_gpu_stage_forget(gpu *g); // before a pass: it reads its columns again
 // gpu_pairs.c: the largest or smallest of halves, two at a time.
 bool lf_gpu_pairs_up(const gpu *g, const lf_stmt *reduce);
 void lf_gpu_take_pairs(gpu *g, const lf_stmt *reduce, LLVMValueRef *v_pairs); // of the current copy, into lanes / 2 words
@@ -112,6 +117,27 @@ lf_status lf_gpu_emit_rows(lf_kernel *k, lf_object *out);
 void lf_gpu_rounds_pass(gpu *g, lf_partial *result); // `chunks` chunks at once, until all are reduced; for all threads
 // gpu_few.c: what gpu_mixed.c leaves, class OUTER with `spans`
 lf_status lf_gpu_emit_few(lf_kernel *k, lf_object *out);
+// gpu_folds.c: what rows of a set add up to across
+enum { LF_GPU_FOLDS = 8 };
+typedef struct lf_folds {
+    gpu *g;
+    unsigned n, cell; // bytes of a partial result in scratch memory
+    unsigned levels;  // of the counter, in shared memory
+    lf_stmt_id ids[LF_GPU_FOLDS];
+    lf_partials x[LF_GPU_FOLDS];       // accumulators, one a column of the thread
+    LLVMValueRef v_waiting;            // the levels in shared memory
+    LLVMValueRef v_position[LF_SPANS]; // by span: the thread's first column
+    LLVMValueRef v_sets, v_set;        // i64: how many, which one
+} lf_folds;
+void lf_folds_plan(lf_folds *f, gpu *g, lf_object *out); // all but the sets
+static inline const lf_stmt *lf_fold(const lf_folds *f, unsigned i) { return &f->g->k->loop->stmts[f->ids[i]]; }
+lf_partial lf_folds_get(lf_folds *f, unsigned i, unsigned column); // an accumulator
+void lf_folds_set(lf_folds *f, unsigned i, unsigned column, lf_partial p);
+void lf_folds_clear(lf_folds *f);
+unsigned lf_folds_bytes(const lf_folds *f); // of a block's accumulators
+// The accumulators come in, as number v_count of a power of two; when it is the last, they are the whole set's.
+void lf_folds_push(lf_folds *f, LLVMValueRef v_count, LLVMValueRef v_is_last);
+void lf_folds_leave(lf_folds *f); // as the set's result
 // gpu_mixed.c: rows, and reductions across them
 lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out);
 // gpu_tile.c: pointwise, class TILE

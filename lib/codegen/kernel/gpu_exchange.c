@@ -2,7 +2,7 @@
 #include "codegen/kernel/gpu.h"
 #include <stdio.h>
 
-enum { DEFAULT_SHARED = 48 * 1024, FEW_SLOTS = 8 };
+enum { DEFAULT_SHARED = 48 * 1024, FEW_SLOTS = 8, NEAR_SLOTS = 4 };
 
 static const lf_stmt *reduction(const gpu *g, unsigned i) { return &g->k->loop->stmts[g->ids[i]]; }
 
@@ -74,7 +74,7 @@ static unsigned most_reductions(const lf_kernel *k) {
 
 // Bytes of a partial result: where one has a position, that lies 16 bytes behind the value.
 static unsigned slot_bytes(const lf_kernel *k) {
-    unsigned bytes = 8;
+    unsigned bytes = 4;
     for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++) {
         const lf_stmt *s = &k->loop->stmts[i];
         if (s->kind != LF_STMT_REDUCE) continue;
@@ -259,7 +259,17 @@ static void fold_run(gpu *g, lf_partial *p, unsigned first, unsigned n, LLVMValu
         lf_if_end(k, &leaders);
         return;
     }
-    unsigned share = g->slots * n > LF_GPU_WARP ? g->slots * n / LF_GPU_WARP : 1, lanes = g->slots * n / share;
+    if (g->slots * n <= FEW_SLOTS * 2) { // each thread for itself: shuffles would take longer
+        for (unsigned i = 0; i < n; i++) {
+            lf_partial all[FEW_SLOTS * 2];
+            for (unsigned w = 0; w < g->slots; w++) all[w] = load_slot(g, first + i, lf_i64_const(k, w));
+            p[first + i] = lf_gpu_fold_pairs(k, s, all, g->slots);
+        }
+        return;
+    }
+    unsigned share = g->slots < NEAR_SLOTS ? g->slots : NEAR_SLOTS; // one vector load
+    while (g->slots * n / share > LF_GPU_WARP) share *= 2;
+    unsigned lanes = g->slots * n / share;
     LLVMValueRef v_place = LLVMBuildUDiv(b, LLVMBuildAnd(b, v_lane, lf_i64_const(k, lanes - 1), ""), lf_i64_const(k, n), "");
     LLVMValueRef v_slot = LLVMBuildAdd(b, v_row, LLVMBuildMul(b, v_place, lf_i64_const(k, share), ""), "");
     lf_partial all[LF_GPU_WARP];

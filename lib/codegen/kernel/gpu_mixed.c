@@ -4,29 +4,33 @@
 //
 // The sets are whole parts of the canonical order: leaf t of a set is the row whose position in that order is t (bits 12, 11, 10 of the
 // row's number first, as far as the chunk has such rows, then the lowest ones), so partial results are combined pairwise over the bits of
-// t, lowest first: a binary counter. Two leaves are taken at once, two levels of the counter lie in registers and the rest in memory
-// that is a thread's own, read and written once in eight rows.
+// t, lowest first: a binary counter. A thread's accumulators take the leaves of two steps, then sums wait for their partners in memory that
+// is a thread's own (gpu_folds.c). In fast mode the accumulators take all leaves.
 //
-// A thread keeps what it loaded from pass to pass, as words, and makes of it anew what each pass needs, since partial results take most of
-// the registers (lf_kernel_keep_loads). The next rows are on their way to the L2 cache meanwhile.
+// Rows are taken two at once (the next ones are on their way to the L2 cache meanwhile), or, where a block fills a multiprocessor, one at a
+// time (`staged` in the class): the next one is copied to shared memory meanwhile, and what all rows share is loaded once. A thread keeps
+// what it loaded from pass to pass, as words, and makes of it anew what each pass needs, unless registers suffice for more
+// (lf_kernel_keep_loads).
 #include "codegen/kernel/gpu.h"
 
-enum { MOST_FOLDS = 8, LEVELS = 2, FEW = 8, MOST_AT_ONCE = LF_MAX_COPIES / LF_SPANS, LINE = 128 };
+enum { MOST_AT_ONCE = LF_MAX_COPIES / LF_SPANS, MOST_AHEAD = 2, LINE = 128 };
+
+// Rows that are taken at once, and which of them there are: if not the first, none.
+typedef struct leaves {
+    LLVMValueRef v_row[MOST_AT_ONCE], v_there[MOST_AT_ONCE];
+} leaves;
 
 typedef struct mixed {
     gpu g;
-    unsigned at_once, n_folds, cell; // bytes of a partial result in memory
-    lf_stmt_id folds[MOST_FOLDS];
-    lf_partials x[MOST_FOLDS], level[LEVELS][MOST_FOLDS]; // an element a column of the thread
-    unsigned shared[LEVELS][MOST_FOLDS];                  // 1 + where that lies in v_waiting, or 0: in registers
-    LLVMValueRef v_waiting;
-    LLVMTypeRef l_row;                       // of rows and leaves: i64 only in the wide class
-    LLVMValueRef v_rows, v_share, v_sets;    // i64, but for v_rows
-    LLVMValueRef v_position[LF_SPANS];       // by span: the thread's first column
-    LLVMValueRef v_set, v_base, v_leaf_bits; // of the set: its number, first row, log2 of rows of a span's neighbours taken
+    lf_folds folds;
+    unsigned at_once;
+    bool holds;                   // what all rows share, and what passes compute, in registers
+    LLVMTypeRef l_row;            // of rows and leaves: i64 only in the wide class
+    LLVMValueRef v_rows, v_share; // v_share: i64
+    leaves
+        waiting[MOST_AHEAD]; // allocas, at the end of a step: the rows of the next one, and those after them that are known
+    LLVMValueRef v_base, v_leaf_bits; // of the set: first row, log2 of rows of a span's neighbours taken
 } mixed;
-
-static const lf_stmt *fold(const mixed *m, unsigned i) { return &m->g.k->loop->stmts[m->folds[i]]; }
 
 static LLVMValueRef row_const(const mixed *m, int64_t v) { return LLVMConstInt(m->l_row, (unsigned long long)v, true); }
 
@@ -36,204 +40,8 @@ static LLVMValueRef from_row(const mixed *m, LLVMValueRef v) {
     return LLVMBuildZExt(m->g.k->e->builder, v, m->g.k->l_i64, "");
 }
 
-static unsigned columns_of(const mixed *m) { return m->g.spans * m->g.k->lanes; }
-
 static LLVMValueRef smaller(lf_kernel *k, LLVMValueRef v_a, LLVMValueRef v_b) {
     return LLVMBuildSelect(k->e->builder, LLVMBuildICmp(k->e->builder, LLVMIntSLT, v_a, v_b, ""), v_a, v_b, "");
-}
-
-// ---- partial results -------------------------------------------------------------------------------------------------------------------
-
-static lf_partial get(mixed *m, lf_partials *from, unsigned i, unsigned column) {
-    return lf_partials_load(m->g.k, fold(m, i), from[i], lf_i64_const(m->g.k, column), false);
-}
-
-static void set(mixed *m, lf_partials *to, unsigned i, unsigned column, lf_partial p) {
-    lf_partials_store(m->g.k, fold(m, i), to[i], lf_i64_const(m->g.k, column), p, false);
-}
-
-static void move(mixed *m, lf_partials *to, lf_partials *from, unsigned i) {
-    for (unsigned c = 0; c < columns_of(m); c++) set(m, to, i, c, get(m, from, i, c));
-}
-
-// to = low + high; low came first.
-static void combine(mixed *m, lf_partials *to, lf_partials *low, lf_partials *high, unsigned i) {
-    for (unsigned c = 0; c < columns_of(m); c++)
-        set(m, to, i, c, lf_combine(m->g.k, fold(m, i), get(m, low, i, c), get(m, high, i, c)));
-}
-
-static void clear_all(mixed *m, lf_partials *to) {
-    for (unsigned i = 0; i < m->n_folds; i++)
-        for (unsigned c = 0; c < columns_of(m); c++) set(m, to, i, c, lf_neutral(m->g.k, fold(m, i)));
-}
-
-static LLVMTypeRef vector_of(mixed *m, unsigned i) {
-    lf_dtype d = fold(m, i)->compute;
-    return m->g.k->lanes > 1 && (d == LF_F32 || d == LF_F64) ? LLVMVectorType(lf_memory_type(m->g.k->e, d), m->g.k->lanes)
-                                                             : NULL;
-}
-
-static unsigned alignment_of(const mixed *m, unsigned i) {
-    unsigned bytes = m->g.k->lanes * lf_dtype_bytes(fold(m, i)->compute);
-    return bytes > 16 ? 16 : bytes;
-}
-
-// The thread's partial results of a span, neighbours at once: the class says that columns are a multiple of the lanes.
-static void store_cells(mixed *m, LLVMValueRef v_address, unsigned i, unsigned span, lf_partials *from) {
-    lf_kernel *k = m->g.k;
-    LLVMTypeRef l_vector = vector_of(m, i);
-    LLVMValueRef v = l_vector ? LLVMGetUndef(l_vector) : NULL;
-    for (unsigned lane = 0; lane < k->lanes; lane++) {
-        lf_partial p = get(m, from, i, span * k->lanes + lane);
-        if (l_vector)
-            v = LLVMBuildInsertElement(k->e->builder, v, p.value.re, LLVMConstInt(k->l_i32, lane, false), "");
-        else
-            lf_partials_store(k, fold(m, i), (lf_partials){v_address, NULL}, lf_i64_const(k, lane), p, false);
-    }
-    if (l_vector) LLVMSetAlignment(LLVMBuildStore(k->e->builder, v, v_address), alignment_of(m, i));
-}
-
-// x = cells + x
-static void combine_cells(mixed *m, LLVMValueRef v_address, unsigned i, unsigned span) {
-    lf_kernel *k = m->g.k;
-    LLVMTypeRef l_vector = vector_of(m, i);
-    LLVMValueRef v = l_vector ? LLVMBuildLoad2(k->e->builder, l_vector, v_address, "waiting") : NULL;
-    if (v) LLVMSetAlignment(v, alignment_of(m, i));
-    for (unsigned lane = 0; lane < k->lanes; lane++) {
-        lf_partial low = {{NULL, NULL}, NULL};
-        if (v)
-            low.value.re = LLVMBuildExtractElement(k->e->builder, v, LLVMConstInt(k->l_i32, lane, false), "");
-        else
-            low = lf_partials_load(k, fold(m, i), (lf_partials){v_address, NULL}, lf_i64_const(k, lane), false);
-        unsigned c = span * k->lanes + lane;
-        set(m, m->x, i, c, lf_combine(k, fold(m, i), low, get(m, m->x, i, c)));
-    }
-}
-
-static LLVMValueRef is_inside(mixed *m, unsigned span) {
-    lf_kernel *k = m->g.k;
-    if (k->cls.full) return LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 1, false);
-    return LLVMBuildICmp(k->e->builder, LLVMIntSLT, m->v_position[span], m->g.v_columns, "inside");
-}
-
-// Address of the thread's partial results of a span in a plane of memory: plane 0 is what the set leaves, the others are levels.
-static LLVMValueRef cell_address(mixed *m, LLVMValueRef v_plane, unsigned i, unsigned span) {
-    lf_kernel *k = m->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_memory = LLVMBuildIntToPtr(b, lf_word(k, k->loop->workspace_word), k->l_pointer, "memory");
-    LLVMValueRef v_a_fold = LLVMBuildMul(b, LLVMBuildMul(b, m->v_sets, m->g.v_columns, ""), lf_i64_const(k, m->cell), "");
-    LLVMValueRef v_number =
-        LLVMBuildAdd(b, LLVMBuildMul(b, v_plane, lf_i64_const(k, m->n_folds), ""), lf_i64_const(k, i), "");
-    LLVMValueRef v_at = LLVMBuildMul(b, v_number, v_a_fold, "");
-    v_memory = LLVMBuildGEP2(b, LLVMInt8TypeInContext(k->e->context), v_memory, &v_at, 1, "");
-    LLVMValueRef v_element = LLVMBuildAdd(b, LLVMBuildMul(b, m->v_set, m->g.v_columns, ""), m->v_position[span], "element");
-    return LLVMBuildGEP2(b, lf_memory_type(k->e, fold(m, i)->compute), v_memory, &v_element, 1, "");
-}
-
-static void to_memory(mixed *m, LLVMValueRef v_plane, lf_partials *from) {
-    for (unsigned span = 0; span < m->g.spans; span++) {
-        lf_if_blocks inside;
-        lf_if_begin(m->g.k, &inside, is_inside(m, span), "leave");
-        for (unsigned i = 0; i < m->n_folds; i++) store_cells(m, cell_address(m, v_plane, i, span), i, span, from);
-        lf_if_end(m->g.k, &inside);
-    }
-}
-
-// x = memory + x
-static void combine_memory(mixed *m, LLVMValueRef v_plane) {
-    for (unsigned span = 0; span < m->g.spans; span++) {
-        lf_if_blocks inside;
-        lf_if_begin(m->g.k, &inside, is_inside(m, span), "take");
-        for (unsigned i = 0; i < m->n_folds; i++) combine_cells(m, cell_address(m, v_plane, i, span), i, span);
-        lf_if_end(m->g.k, &inside);
-    }
-}
-
-// ---- levels that wait in the block ---------------------------------------------------------------------------------------------------
-
-// Of a thread's cells in shared memory, those of one span lie side by side, and neighbouring threads' beside them.
-static LLVMValueRef shared_address(mixed *m, unsigned level, unsigned i, unsigned span) {
-    lf_kernel *k = m->g.k;
-    unsigned bytes = k->lanes * lf_dtype_bytes(fold(m, i)->compute);
-    LLVMValueRef v_at = LLVMBuildMul(k->e->builder, m->g.v_thread, lf_i64_const(k, bytes), "");
-    v_at = LLVMBuildAdd(k->e->builder, v_at, lf_i64_const(k, m->shared[level][i] - 1 + (int64_t)span * m->g.threads * bytes),
-                        "");
-    return LLVMBuildGEP2(k->e->builder, LLVMInt8TypeInContext(k->e->context), m->v_waiting, &v_at, 1, "");
-}
-
-static void wait_at(mixed *m, unsigned level) {
-    for (unsigned i = 0; i < m->n_folds; i++) {
-        if (!m->shared[level][i]) move(m, m->level[level], m->x, i);
-        for (unsigned span = 0; m->shared[level][i] && span < m->g.spans; span++)
-            store_cells(m, shared_address(m, level, i, span), i, span, m->x);
-    }
-}
-
-static void merge_from(mixed *m, unsigned level) {
-    for (unsigned i = 0; i < m->n_folds; i++) {
-        if (!m->shared[level][i]) combine(m, m->x, m->level[level], m->x, i);
-        for (unsigned span = 0; m->shared[level][i] && span < m->g.spans; span++)
-            combine_cells(m, shared_address(m, level, i, span), i, span);
-    }
-}
-
-// Upper levels, which are used least, go to shared memory as far as that suffices; the others are registers.
-static void place_levels(mixed *m, lf_object *out) {
-    enum { MOST = 48 * 1024 };
-    lf_kernel *k = m->g.k;
-    unsigned used = 0, room = MOST - out->shared_bytes;
-    for (unsigned i = 0; i < m->n_folds; i++) {
-        m->x[i] = lf_partials_alloca(k, fold(m, i), columns_of(m), "x");
-        for (unsigned l = LEVELS; l-- > 0;) {
-            unsigned bytes = m->g.threads * columns_of(m) * lf_dtype_bytes(fold(m, i)->compute);
-            if (!k->e->fast && columns_of(m) > FEW && l > 0 && used + bytes <= room)
-                m->shared[l][i] = used + 1, used += bytes;
-            else
-                m->level[l][i] = lf_partials_alloca(k, fold(m, i), columns_of(m), "level");
-        }
-    }
-    if (used) m->v_waiting = lf_gpu_shared_memory(k, used);
-    out->shared_bytes += used;
-}
-
-// x comes in, in step v_step of a power of two; when it is the last, x is the whole set's.
-static void push(mixed *m, LLVMValueRef v_step, LLVMValueRef v_is_last) {
-    lf_kernel *k = m->g.k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMBasicBlockRef b_done = lf_block(k, "pushed");
-    for (unsigned l = 0; l < LEVELS; l++) {
-        LLVMBasicBlockRef b_wait = lf_block(k, "wait"), b_merge = lf_block(k, "merge");
-        LLVMBuildCondBr(b, lf_gpu_bit(k, v_step, l), b_merge, b_wait);
-        LLVMPositionBuilderAtEnd(b, b_wait);
-        wait_at(m, l);
-        LLVMBuildBr(b, b_done);
-        LLVMPositionBuilderAtEnd(b, b_merge);
-        merge_from(m, l);
-    }
-    // while (count & 1) x = memory[plane] + x
-    LLVMValueRef v_one = lf_i64_const(k, 1), v_count = from_row(m, LLVMBuildLShr(b, v_step, row_const(m, LEVELS), "count"));
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"),
-                      b_store = lf_block(k, "keep");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_plane = LLVMBuildPhi(b, k->l_i64, "plane");
-    LLVMAddIncoming(v_left, &v_count, &b_before, 1);
-    LLVMAddIncoming(v_plane, &v_one, &b_before, 1);
-    LLVMBuildCondBr(b, lf_gpu_bit(k, v_left, 0), b_body, b_store);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    combine_memory(m, v_plane);
-    LLVMValueRef v_half = LLVMBuildLShr(b, v_left, v_one, ""), v_next = LLVMBuildAdd(b, v_plane, v_one, "");
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_left, &v_half, &b_last, 1);
-    LLVMAddIncoming(v_plane, &v_next, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_store);
-    lf_if_blocks waits;
-    lf_if_begin(k, &waits, LLVMBuildNot(b, v_is_last, ""), "waits");
-    to_memory(m, v_plane, m->x);
-    lf_if_end(k, &waits);
-    LLVMBuildBr(b, b_done);
-    LLVMPositionBuilderAtEnd(b, b_done);
 }
 
 // ---- rows ------------------------------------------------------------------------------------------------------------------------------
@@ -252,6 +60,16 @@ static LLVMValueRef row_of_leaf(mixed *m, LLVMValueRef v_leaf) {
     return LLVMBuildAdd(b, v_row, LLVMBuildMul(b, v_span, row_const(m, LF_SPAN), ""), "row");
 }
 
+// Loaded once, where the next row is staged.
+static bool is_of_all_rows(const lf_kernel *k, const lf_stmt *s) {
+    if (s->kind != LF_STMT_LOAD || !s->column || s->guard != LF_NO_STMT || s->level) return false;
+    const lf_access *access = &k->loop->accesses[s->number];
+    if (access->row || access->written || access->n_terms) return false;
+    for (unsigned r = 0; r < k->loop->rows; r++)
+        if (access->strides[r]) return false;
+    return true;
+}
+
 static void place_row(mixed *m, unsigned at, LLVMValueRef v_row) {
     lf_kernel *k = m->g.k;
     lf_kernel_use_copy(k, at * LF_SPANS);
@@ -259,15 +77,39 @@ static void place_row(mixed *m, unsigned at, LLVMValueRef v_row) {
     lf_kernel_begin_row(k);
 }
 
-// Asks for the lines of the rows of the next step, those that all columns of a row lie side by side in. Plain loads only.
-static void prefetch(mixed *m, LLVMValueRef v_leaf) {
+// Before the first row: where the columns are, and what all rows share.
+static void place_columns(mixed *m) {
+    lf_kernel *k = m->g.k;
+    place_row(m, 0, row_const(m, 0));
+    lf_gpu_place_spans(&m->g, lf_i64_const(k, 0));
+    for (unsigned span = 0; span < m->g.spans; span++) {
+        lf_kernel_use_copy(k, span);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+            if (is_of_all_rows(k, &k->loop->stmts[i])) lf_emit_statement(k, i);
+    }
+    lf_kernel_use_copy(k, 0);
+}
+
+// A row has that too, as words if it does not keep what it makes of it.
+static void share_columns(mixed *m) {
+    lf_kernel *k = m->g.k;
+    for (unsigned span = 0; span < m->g.spans; span++) {
+        lf_kernel_use_copy(k, span);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+            if (is_of_all_rows(k, &k->loop->stmts[i])) k->at->ready[i] = true;
+        if (!m->holds) lf_kernel_keep_loads(k);
+    }
+    lf_kernel_use_copy(k, 0);
+}
+
+// Asks for the lines of rows that come later, those that all columns of a row lie side by side in. Plain loads only.
+static void prefetch(mixed *m, const leaves *rows) {
     lf_kernel *k = m->g.k;
     LLVMBuilderRef b = k->e->builder;
     for (unsigned at = 0; at < m->at_once; at++) {
-        LLVMValueRef v_row = row_of_leaf(m, LLVMBuildAdd(b, v_leaf, row_const(m, at), ""));
         lf_if_blocks there;
-        lf_if_begin(k, &there, LLVMBuildICmp(b, LLVMIntSLT, v_row, m->v_rows, ""), "ahead");
-        place_row(m, at, v_row);
+        lf_if_begin(k, &there, rows->v_there[at], "ahead");
+        place_row(m, at, rows->v_row[at]);
         for (uint32_t i = 0; i < k->loop->n_accesses; i++) {
             const lf_access *a = &k->loop->accesses[i];
             bool moves = false;
@@ -289,37 +131,48 @@ static void prefetch(mixed *m, LLVMValueRef v_leaf) {
     }
 }
 
-// Effects of the last pass, and what its columns give to the folds, span by span: of the rows at once, so that little waits.
+// What is reduced across is folded in the pass that knows it: work for while warps meet.
+static void fold_span(mixed *m, unsigned span, const LLVMValueRef *v_there) {
+    lf_kernel *k = m->g.k;
+    for (unsigned i = 0; i < m->folds.n; i++) {
+        const lf_stmt *s = lf_fold(&m->folds, i);
+        lf_partial sum[LF_MAX_LANES];
+        if (s->level != m->g.pass) continue;
+        for (unsigned at = 0; at < m->at_once; at++) {
+            lf_kernel_use_copy(k, at * LF_SPANS + span);
+            lf_emit_statement(k, s->args[0]);
+            for (unsigned lane = 0; lane < k->lanes; lane++) {
+                lf_partial p = lf_contribution(k, s, lane, NULL);
+                sum[lane] = at ? lf_partial_select(k, s, v_there[at], lf_combine(k, s, sum[lane], p), sum[lane]) : p;
+            }
+        }
+        for (unsigned lane = 0; lane < k->lanes; lane++) {
+            unsigned c = span * k->lanes + lane;
+            lf_folds_set(&m->folds, i, c, lf_combine(k, s, lf_folds_get(&m->folds, i, c), sum[lane]));
+        }
+    }
+}
+
+// The last pass, span by span, of the rows at once, so that little waits.
 static void last_effects(mixed *m, const LLVMValueRef *v_there) {
     lf_kernel *k = m->g.k;
-    unsigned pass = m->g.pass;
     for (unsigned span = 0; span < m->g.spans; span++) {
-        lf_partial sum[MOST_FOLDS][LF_MAX_LANES];
         for (unsigned at = 0; at < m->at_once; at++) {
             unsigned copy = at * LF_SPANS + span;
             lf_kernel_use_copy(k, copy);
-            lf_emit_effect_operands(k, pass);
-            for (unsigned i = 0; i < m->n_folds; i++) {
-                const lf_stmt *s = fold(m, i);
-                lf_emit_statement(k, s->args[0]);
-                for (unsigned lane = 0; lane < k->lanes; lane++) {
-                    lf_partial p = lf_contribution(k, s, lane, NULL);
-                    sum[i][lane] =
-                        at ? lf_partial_select(k, s, v_there[at], lf_combine(k, s, sum[i][lane], p), sum[i][lane]) : p;
-                }
-            }
+            lf_emit_effect_operands(k, m->g.pass);
             lf_if_blocks inside;
             if (m->g.v_inside[copy]) lf_if_begin(k, &inside, m->g.v_inside[copy], "inside");
-            lf_emit_column_effects(k, pass);
+            lf_emit_column_effects(k, m->g.pass);
             if (m->g.v_inside[copy]) lf_if_end(k, &inside);
+            if (!m->g.n) lf_gpu_stage_next(&m->g, copy);
         }
-        for (unsigned i = 0; i < m->n_folds; i++)
-            for (unsigned lane = 0; lane < k->lanes; lane++) set(m, m->x, i, span * k->lanes + lane, sum[i][lane]);
+        fold_span(m, span, v_there);
     }
 }
 
 // What the rows at once add up to in this pass: warps of the block meet once.
-static void sums_of_pass(mixed *m, const lf_stmt_id *ids, unsigned n) {
+static void sums_of_pass(mixed *m, const lf_stmt_id *ids, unsigned n, const LLVMValueRef *v_there) {
     gpu *g = &m->g;
     lf_kernel *k = g->k;
     lf_partial all[LF_GPU_REDUCTIONS], out[LF_GPU_REDUCTIONS];
@@ -333,6 +186,7 @@ static void sums_of_pass(mixed *m, const lf_stmt_id *ids, unsigned n) {
             every[i * m->at_once + at] = ids[i];
         }
     }
+    for (unsigned span = 0; g->pass + 1u < k->loop->passes && span < g->spans; span++) fold_span(m, span, v_there);
     g->n = m->at_once * n, g->ids = every;
     lf_gpu_fold_block(g, all);
     g->buffer++; // a buffer a pass: it is written again behind the barrier of another
@@ -365,13 +219,15 @@ static void passes(mixed *m, const LLVMValueRef *v_there) {
         for (unsigned at = 0; at < m->at_once; at++) {
             g->base = at * LF_SPANS;
             g->v_there = LLVMIsConstant(v_there[at]) ? NULL : v_there[at];
-            if (pass == 0) lf_gpu_place_spans(g, v_zero);
-            for (unsigned span = 0; pass && span < g->spans; span++) {
+            if (pass == 0 && !g->staged) lf_gpu_place_spans(g, v_zero);
+            bool forgets = pass && !m->holds;
+            for (unsigned span = 0; forgets && span < g->spans; span++) {
                 lf_kernel_use_copy(k, g->base + span);
                 lf_kernel_keep_loads(k);
             }
         }
         g->v_there = NULL;
+        if (pass == 0 && g->staged) lf_gpu_stage_take(g);
         if (pass == 0) lf_emit_loads(k, copies, n_copies, pass);
         bool last = pass + 1 == k->loop->passes;
         unsigned n = g->n;
@@ -380,7 +236,7 @@ static void passes(mixed *m, const LLVMValueRef *v_there) {
             g->base = at * LF_SPANS;
             lf_gpu_store_spans(g);
         }
-        if (n) sums_of_pass(m, ids, n);
+        if (n) sums_of_pass(m, ids, n, v_there);
     }
     lf_kernel_use_copy(k, 0);
 }
@@ -396,8 +252,8 @@ static void begin_set(mixed *m) {
     lf_kernel *k = m->g.k;
     LLVMBuilderRef b = k->e->builder;
     LLVMValueRef v_a_chunk = LLVMBuildUDiv(b, lf_i64_const(k, LF_SPAN), m->v_share, "a_chunk");
-    LLVMValueRef v_chunk = LLVMBuildUDiv(b, m->v_set, v_a_chunk, "chunk");
-    LLVMValueRef v_within = LLVMBuildSub(b, m->v_set, LLVMBuildMul(b, v_chunk, v_a_chunk, ""), "");
+    LLVMValueRef v_chunk = LLVMBuildUDiv(b, m->folds.v_set, v_a_chunk, "chunk");
+    LLVMValueRef v_within = LLVMBuildSub(b, m->folds.v_set, LLVMBuildMul(b, v_chunk, v_a_chunk, ""), "");
     LLVMValueRef v_first = LLVMBuildMul(b, v_chunk, lf_i64_const(k, LF_CHUNK), "first");
     m->v_base = to_row(m, LLVMBuildAdd(b, v_first, LLVMBuildMul(b, v_within, m->v_share, ""), "base"));
     // Of eight, four, two or one spans of 1024 rows.
@@ -409,46 +265,106 @@ static void begin_set(mixed *m) {
     m->v_leaf_bits = v_bits;
 }
 
+static LLVMValueRef truth(const mixed *m) { return LLVMConstInt(LLVMInt1TypeInContext(m->g.k->e->context), 1, false); }
+
+// Of these leaves; where a row is missing, the set's first one stands in.
+static void find_rows(mixed *m, LLVMValueRef v_leaf, LLVMValueRef v_leaves, leaves *out) {
+    LLVMBuilderRef b = m->g.k->e->builder;
+    for (unsigned at = 0; at < m->at_once; at++) {
+        LLVMValueRef v_mine = at ? LLVMBuildAdd(b, v_leaf, row_const(m, at), "") : v_leaf, v_row = row_of_leaf(m, v_mine);
+        LLVMValueRef v_in_set = LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_leaves, "");
+        if (!(m->g.k->cls.chunks & LFUSER_ABI_MIXED_ALL_ROWS))
+            v_in_set = LLVMBuildAnd(b, v_in_set, LLVMBuildICmp(b, LLVMIntSLT, v_row, m->v_rows, ""), "there");
+        out->v_there[at] = v_in_set;
+        out->v_row[at] = LLVMBuildSelect(b, v_in_set, v_row, m->v_base, "row");
+    }
+}
+
+static void copy_rows(mixed *m, leaves *to, const leaves *from, bool load) {
+    LLVMBuilderRef b = m->g.k->e->builder;
+    for (unsigned at = 0; at < m->at_once && load; at++) {
+        to->v_row[at] = LLVMBuildLoad2(b, m->l_row, from->v_row[at], "row");
+        to->v_there[at] = LLVMBuildLoad2(b, LLVMTypeOf(truth(m)), from->v_there[at], "there");
+    }
+    for (unsigned at = 0; at < m->at_once && !load; at++) {
+        LLVMBuildStore(b, from->v_row[at], to->v_row[at]);
+        LLVMBuildStore(b, from->v_there[at], to->v_there[at]);
+    }
+}
+
+// Lots of rows that are known ahead: the next ones are on their way to the L2 cache; staged rows are past that, and the ones after them are.
+static unsigned lots_ahead(const mixed *m) { return m->g.staged ? 2 : 1; }
+
+// The next leaves, of which v_leaf is the first. Of staged rows the next one takes the place of the one at hand.
+static void rows_at_once(mixed *m, LLVMValueRef v_leaf, LLVMValueRef v_leaves) {
+    lf_kernel *k = m->g.k;
+    LLVMBuilderRef b = k->e->builder;
+    unsigned lots = lots_ahead(m);
+    leaves lot[MOST_AHEAD + 1];
+    for (unsigned i = 0; i < lots; i++) copy_rows(m, &lot[i], &m->waiting[i], true);
+    find_rows(m, LLVMBuildAdd(b, v_leaf, row_const(m, lots * m->at_once), ""), v_leaves, &lot[lots]);
+    for (unsigned i = 0; i < lots; i++) copy_rows(m, &m->waiting[i], &lot[i + 1], false);
+    leaves *now = &lot[0], *next = &lot[1];
+    // A set has a power of two of leaves: where all rows exist, so do these.
+    for (unsigned at = 0; at < m->at_once && k->cls.chunks & LFUSER_ABI_MIXED_ALL_ROWS; at++) now->v_there[at] = truth(m);
+    lf_if_blocks none, any;
+    if (m->g.staged && !LLVMIsConstant(now->v_there[0])) {
+        lf_if_begin(k, &none, LLVMBuildAnd(b, LLVMBuildNot(b, now->v_there[0], ""), next->v_there[0], ""), "none");
+        lf_gpu_stage_wait(&m->g);
+        lf_gpu_stage_row(&m->g, from_row(m, next->v_row[0]));
+        lf_if_end(k, &none);
+    }
+    lf_if_begin(k, &any, now->v_there[0], "any");
+    now->v_there[0] = truth(m);
+    lf_gpu_stage_wait(&m->g);
+    prefetch(m, &lot[lots]);
+    for (unsigned at = 0; at < m->at_once; at++) place_row(m, at, now->v_row[at]);
+    if (m->g.staged) {
+        // Where no row comes the one at hand comes again, from a near cache, and is not looked at.
+        LLVMValueRef v_next = LLVMBuildSelect(b, next->v_there[0], next->v_row[0], now->v_row[0], "next");
+        lf_split_index(k, from_row(m, v_next), k->rows, lf_row_extent, m->g.v_next);
+        share_columns(m);
+    }
+    passes(m, now->v_there);
+    lf_if_end(k, &any);
+    lf_gpu_stage_commit(&m->g);
+    if (reducing_passes(k) == 1) lf_gpu_barrier(k); // slots have been read before the next rows' are written
+}
+
+static void begin_rows(mixed *m, LLVMValueRef v_leaves) {
+    for (unsigned i = 0; i < lots_ahead(m); i++) {
+        leaves first;
+        find_rows(m, row_const(m, i * m->at_once), v_leaves, &first);
+        copy_rows(m, &m->waiting[i], &first, false);
+        if (!i) lf_gpu_stage_row(&m->g, from_row(m, first.v_row[0]));
+    }
+}
+
 static void walk_set(mixed *m) {
     lf_kernel *k = m->g.k;
     LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = row_const(m, 0), v_one = row_const(m, 1);
+    LLVMValueRef v_zero = row_const(m, 0), v_one = row_const(m, 1), v_at_once = row_const(m, m->at_once);
     begin_set(m);
-    LLVMValueRef v_leaves = LLVMBuildShl(b, to_row(m, m->v_share), m->v_leaf_bits, "leaves"),
-                 v_at_once = row_const(m, m->at_once);
+    LLVMValueRef v_leaves = LLVMBuildShl(b, to_row(m, m->v_share), m->v_leaf_bits, "leaves");
+    begin_rows(m, v_leaves);
+    lf_folds_clear(&m->folds);
     LLVMValueRef v_steps = LLVMBuildUDiv(b, LLVMBuildAdd(b, v_leaves, row_const(m, m->at_once - 1), ""), v_at_once, "steps");
     lf_loop_blocks loop;
     LLVMValueRef v_step = lf_for_begin(k, &loop, v_zero, v_steps, v_one, "step");
-    LLVMValueRef v_leaf = LLVMBuildMul(b, v_step, v_at_once, "leaf"), v_next = LLVMBuildAdd(b, v_step, v_one, "");
-    LLVMValueRef v_row[MOST_AT_ONCE], v_there[MOST_AT_ONCE];
-    for (unsigned at = 0; at < m->at_once; at++) {
-        LLVMValueRef v_mine = LLVMBuildAdd(b, v_leaf, row_const(m, at), "");
-        v_row[at] = row_of_leaf(m, v_mine);
-        v_there[at] = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSLT, v_row[at], m->v_rows, ""),
-                                   LLVMBuildICmp(b, LLVMIntSLT, v_mine, v_leaves, ""), "there");
-        if (k->cls.chunks & LFUSER_ABI_MIXED_ALL_ROWS && m->at_once <= 2)
-            v_there[at] = LLVMConstInt(LLVMInt1TypeInContext(k->e->context), 1, false);
-        v_row[at] = LLVMBuildSelect(b, v_there[at], v_row[at], m->v_base, "");
+    LLVMValueRef v_is_last = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAdd(b, v_step, v_one, ""), v_steps, "is_last");
+    rows_at_once(m, LLVMBuildMul(b, v_step, v_at_once, "leaf"), v_leaves);
+    if (!k->e->fast) { // the accumulators are full after every second step
+        lf_if_blocks full;
+        lf_if_begin(k, &full, lf_gpu_bit(k, v_step, 0), "full");
+        lf_folds_push(&m->folds, from_row(m, LLVMBuildLShr(b, v_step, v_one, "")), v_is_last);
+        lf_if_end(k, &full);
     }
-    // Where the first of the rows is missing, all are: for the whole block.
-    lf_if_blocks any, more;
-    clear_all(m, m->x);
-    lf_if_begin(k, &any, v_there[0], "any");
-    lf_if_begin(k, &more, LLVMBuildICmp(b, LLVMIntSLT, v_next, v_steps, ""), "more");
-    prefetch(m, LLVMBuildAdd(b, v_leaf, v_at_once, ""));
-    lf_if_end(k, &more);
-    for (unsigned at = 0; at < m->at_once; at++) place_row(m, at, v_row[at]);
-    passes(m, v_there);
-    lf_if_end(k, &any);
-    LLVMValueRef v_is_last = LLVMBuildICmp(b, LLVMIntEQ, v_next, v_steps, "is_last");
-    for (unsigned i = 0; i < m->n_folds && k->e->fast; i++) combine(m, m->level[0], m->level[0], m->x, i);
-    if (!k->e->fast) push(m, v_step, v_is_last);
     lf_if_blocks last;
     lf_if_begin(k, &last, v_is_last, "last");
-    to_memory(m, lf_i64_const(k, 0), k->e->fast ? m->level[0] : m->x);
+    lf_folds_leave(&m->folds);
     lf_if_end(k, &last);
-    if (reducing_passes(k) == 1) lf_gpu_barrier(k);
     lf_for_end(k, &loop, LF_HINT_ROLLED);
+    lf_gpu_stage_wait(&m->g); // before the next set's first row comes, or the block is gone
 }
 
 lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out) {
@@ -459,23 +375,18 @@ lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out) {
     m->g = (gpu){.k = k,
                  .threads = LF_SPAN / k->lanes,
                  .chunks = 1,
+                 .rounds = 1,
                  .spans = k->cls.spans,
                  .at_once = m->at_once,
                  .v_columns = lf_columns(k)};
     k->row_copies = LF_SPANS;
-    m->cell = 4;
-    for (lf_stmt_id i = 0; i < k->loop->n_stmts && m->n_folds < MOST_FOLDS; i++) {
-        if (k->loop->stmts[i].kind != LF_STMT_FOLD) continue;
-        m->folds[m->n_folds++] = i;
-        if (lf_dtype_bytes(k->loop->stmts[i].compute) > m->cell) m->cell = lf_dtype_bytes(k->loop->stmts[i].compute);
-    }
     unsigned passes = reducing_passes(k);
     lf_status s = lf_gpu_share(&m->g, m->g.threads / LF_GPU_WARP, passes > 2 ? passes : 2, out);
-    place_levels(m, out);
+    if (!s) s = lf_gpu_stage_plan(&m->g, out);
+    m->holds = m->g.staged && k->cls.chunks & LFUSER_ABI_MIXED_KEEPS;
     m->g.v_thread = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x");
-    for (unsigned span = 0; span < m->g.spans; span++)
-        m->v_position[span] = LLVMBuildAdd(b, LLVMBuildMul(b, m->g.v_thread, lf_i64_const(k, k->lanes), ""),
-                                           lf_i64_const(k, (int64_t)span * LF_SPAN), "position");
+    lf_folds_plan(&m->folds, &m->g, out);
+    m->g.last_read = 0; // rows are taken before the first pass, which asks for the next one
     LLVMValueRef v_rows = lf_gpu_total_rows(k);
     m->l_row = k->cls.wide ? k->l_i64 : k->l_i32;
     m->v_rows = to_row(m, v_rows);
@@ -488,11 +399,15 @@ lf_status lf_gpu_emit_mixed(lf_kernel *k, lf_object *out) {
     LLVMValueRef v_rest = smaller(k, LLVMBuildAnd(b, v_rows, lf_i64_const(k, LF_CHUNK - 1), ""), lf_i64_const(k, LF_SPAN));
     v_rest =
         LLVMBuildUDiv(b, LLVMBuildAdd(b, v_rest, LLVMBuildSub(b, m->v_share, lf_i64_const(k, 1), ""), ""), m->v_share, "");
-    m->v_sets = LLVMBuildAdd(b, LLVMBuildMul(b, v_whole, v_a_chunk, ""), v_rest, "sets");
+    m->folds.v_sets = LLVMBuildAdd(b, LLVMBuildMul(b, v_whole, v_a_chunk, ""), v_rest, "sets");
+    for (unsigned i = 0; i < lots_ahead(m) * m->at_once; i++) {
+        m->waiting[i / m->at_once].v_row[i % m->at_once] = lf_alloca(k, m->l_row, "row");
+        m->waiting[i / m->at_once].v_there[i % m->at_once] = lf_alloca(k, LLVMTypeOf(truth(m)), "there");
+    }
+    if (m->g.staged) place_columns(m);
     lf_loop_blocks sets;
-    m->v_set = lf_for_begin(k, &sets, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), m->v_sets,
-                            lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), "set");
-    if (k->e->fast) clear_all(m, m->level[0]);
+    m->folds.v_set = lf_for_begin(k, &sets, lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.ctaid.x"), m->folds.v_sets,
+                                  lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.nctaid.x"), "set");
     walk_set(m);
     lf_for_end(k, &sets, LF_HINT_ROLLED);
     lf_free(k->l->allocator, m);

@@ -50,6 +50,17 @@ static bool is_fleeting(const lf_kernel *k, lf_stmt_id id) {
     return is_staged(k, s) || (cast && is_staged(k, &k->loop->stmts[s->args[0]]));
 }
 
+LLVMValueRef lf_gpu_dynamic_memory(lf_kernel *k, lf_object *out, unsigned bytes) {
+    LLVMTypeRef l_byte = LLVMInt8TypeInContext(k->e->context);
+    if (!k->v_stage) {
+        k->v_stage = LLVMAddGlobalInAddressSpace(k->e->module, LLVMArrayType2(l_byte, 0), "staged", 3);
+        LLVMSetAlignment(k->v_stage, 16);
+    }
+    LLVMValueRef v_at = lf_i64_const(k, out->staged_bytes);
+    out->staged_bytes += (bytes + 15) / 16 * 16;
+    return LLVMBuildGEP2(k->e->builder, l_byte, k->v_stage, &v_at, 1, "memory");
+}
+
 lf_status lf_gpu_stage_plan(gpu *g, lf_object *out) {
     lf_kernel *k = g->k;
     const lf_loop *loop = k->loop;
@@ -76,12 +87,9 @@ lf_status lf_gpu_stage_plan(gpu *g, lf_object *out) {
             if (is_fleeting(k, i) || (below_own && loop->stmts[i].column)) marks[loop->n_stmts + i] = false;
     }
     lf_free(k->l->allocator, marks);
-    out->staged_bytes = bytes;
     if (!bytes) return NULL;
     g->staged = true;
-    LLVMTypeRef l_array = LLVMArrayType2(LLVMInt8TypeInContext(k->e->context), 0);
-    k->v_stage = LLVMAddGlobalInAddressSpace(k->e->module, l_array, "staged", 3);
-    LLVMSetAlignment(k->v_stage, 16);
+    lf_gpu_dynamic_memory(k, out, bytes);
     k->staged_threads = threads;
     k->v_tid = lf_gpu_special(k, "llvm.nvvm.read.ptx.sreg.tid.x");
     return NULL;
@@ -93,6 +101,16 @@ void lf_gpu_stage_others(gpu *g) {
     if (!g->staged) return;
     for (unsigned c = g->k->staged_copies; c < n; c++) copies[c - g->k->staged_copies] = c;
     if (g->k->staged_copies < n) lf_emit_loads(g->k, copies, n - g->k->staged_copies, g->pass);
+}
+
+void lf_gpu_stage_take(gpu *g) {
+    lf_kernel *k = g->k;
+    for (unsigned c = 0; c < g->spans * g->rounds; c++) {
+        lf_kernel_use_copy(k, g->base + c);
+        for (lf_stmt_id i = 0; i < k->loop->n_stmts; i++)
+            if (is_staged(k, &k->loop->stmts[i])) lf_emit_statement(k, i);
+    }
+    lf_kernel_use_copy(k, 0);
 }
 
 // So that a pass reads its columns again: what LLVM has read it would keep in registers, unless it must think that it is no longer there.
@@ -129,7 +147,7 @@ void lf_gpu_stage_row(gpu *g, LLVMValueRef v_row) {
     if (!g->staged) return;
     lf_split_index(k, v_row, k->rows, lf_row_extent, v_index);
     for (unsigned c = 0; c < g->rounds * g->spans; c++) {
-        lf_kernel_use_copy(k, c);
+        lf_kernel_use_copy(k, g->base + c);
         for (uint32_t i = 0; i < k->loop->n_accesses; i++)
             if (lf_is_staged(k, i)) copy_vector(g, i, v_index);
     }
