@@ -106,8 +106,8 @@ typedef struct lfuser_abi_launch {
     uint32_t mixed; // number of the launch of class MIXED that decides whether this one is made (itself: it may), or NONE
     bool instead;   // made only if that one is not
     bool combines;  // reduces what that one leaves
-    uint8_t folds;       // reductions across rows: only in class MIXED
-    uint16_t fold_bytes; // of their partial results, a column
+    uint8_t folds;  // reductions across rows: only in class MIXED
+    uint16_t fold_bytes;   // of their partial results, a column
     uint32_t share_word;   // word with the share of a set of rows, or NONE
     uint32_t extents_word; // words [extents_word …] the rows + cols extents
     uint32_t n_accesses;
@@ -141,8 +141,8 @@ typedef enum lfuser_abi_shape {
            // scratch memory is reduced, and what follows from it stored
     LFUSER_ABI_MIXED =
         8 // a block a set of rows (see lfuser_abi_mixed_sets); at most `spans` * 1024 columns; `chunks`: rows at once, whether
-          // each chunk has a power of two of spans of rows, and what is kept; `teams`: levels of the counter in shared memory;
-          // `staged`: of one row at a time, the next one is copied to shared memory
+    // each chunk has a power of two of spans of rows, and what is kept; `teams`: levels of the counter in shared memory;
+    // `staged`: of one row at a time, the next one is copied to shared memory
 } lfuser_abi_shape;
 enum { LFUSER_ABI_ROUND_SLOTS = 128 };
 // A GPU thread's columns are written out side by side up to this weight in all, and this many reductions in a pass; else in a loop.
