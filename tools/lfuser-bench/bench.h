@@ -3,6 +3,7 @@
 //   workloads.def, case.c  the workloads; running, judging and timing one
 //   call.c       a compiled program with its arguments: shapes, memory, data
 //   fill.c       random data; a pool of threads
+//   layout.c     --layout: inputs that are not row-major
 //   clock.c, clock_cuda.c  time between two points of a stream, clearing the caches, the copy to compare with
 //   judge.c, judge_norm.c  results against the same formulas in f64
 //   judge_any.c  results of the user's own programs against the reference evaluator
@@ -59,13 +60,16 @@ double bench_median(double *times, int n); // sorts them
 
 // ---- cases
 
+typedef enum bench_layout { BENCH_DENSE, BENCH_ODD, BENCH_PITCH, BENCH_PERMUTED, BENCH_EXPANDED } bench_layout;
+
 typedef struct bench_array {
     const char *name; // or NULL
     lfuser_kind kind;
     lfuser_dtype dtype;
     uint32_t rank;
-    int64_t shape[8];
-    uint64_t count, bytes;
+    int64_t shape[8], strides[8]; // strides: of inputs
+    uint64_t count, bytes, bytes_read,
+        offset;     // bytes_read: each byte of an input's memory once; offset: of its first element
     uint64_t limit; // integers
     void *host;     // owned. Inputs: what is on the device; outputs: what came back. Row-major
     void *device;   // owned by the case, through the stream
@@ -108,6 +112,7 @@ struct bench_case {
     bench_judge judge;
     double goal; // % of the copy, or 0
     lfuser_math math;
+    bench_layout layout; // of inputs of two axes and more; `odd`: of all
     bench_array *params, *outputs;
     size_t n_params, n_outputs;
     bench_result result;
@@ -143,6 +148,12 @@ void bench_call_close(bench_call *w);
 
 bench_array *bench_param(bench_case *c, const char *name);
 
+bool bench_layout_named(const char *name, bench_layout *out);
+const char *bench_layout_name(bench_layout layout);
+// Memory with the array's `host` in that layout, to be freed; sets its strides, offset and bytes_read. Expanded: `host` becomes what
+// that shows.
+void *bench_lay_out(bench_array *a, bench_layout layout, uint64_t *out_bytes);
+
 // ---- judging
 
 // One element as double.
@@ -174,7 +185,7 @@ int64_t bench_check_scale(const char *shapes, int64_t scale);
 
 typedef struct bench_report {
     char *old, *peers; // texts of --compare and --peers, or NULL
-    const char *device, *math;
+    const char *device, *math, *layout;
     int runs;
     int64_t scale;
 } bench_report;

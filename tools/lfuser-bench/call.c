@@ -110,15 +110,25 @@ void bench_call_compile(bench_call *w) {
     }
 }
 
-static void place(bench_call *w, bench_array *a) {
-    bench_must(lfuser_memory_alloc(w->device->stream, a->bytes, &a->device), "allocating a tensor");
-    bench_must(lfuser_memory_upload(w->device->stream, a->device, a->host, a->bytes), "uploading a tensor");
+// from: what its memory holds.
+static void place(bench_call *w, bench_array *a, const void *from, uint64_t bytes) {
+    bench_must(lfuser_memory_alloc(w->device->stream, bytes, &a->device), "allocating a tensor");
+    bench_must(lfuser_memory_upload(w->device->stream, a->device, from, bytes), "uploading a tensor");
     bench_must(lfuser_stream_synchronize(w->device->stream), "uploading a tensor");
     a->tensor = (lfuser_tensor){.data = a->device,
                                 .device = w->device->dl,
                                 .rank = (int32_t)a->rank,
                                 .dtype = lfuser_dl_dtype_of(a->dtype),
                                 .shape = a->shape};
+}
+
+static void place_laid_out(bench_call *w, bench_array *a) {
+    uint64_t bytes;
+    void *memory = bench_lay_out(a, w->c->layout, &bytes);
+    place(w, a, memory, bytes);
+    free(memory);
+    a->tensor.strides = a->strides;
+    a->tensor.byte_offset = a->offset;
 }
 
 static void fill_params(bench_call *w) {
@@ -128,9 +138,12 @@ static void fill_params(bench_call *w) {
         if (a->kind != LFUSER_TENSOR) continue;
         a->host = bench_alloc(a->bytes);
         bench_fill(a->dtype, a->limit, i + 1, a->host, a->count);
-        place(w, a);
+        if (w->c->layout == BENCH_DENSE)
+            place(w, a, a->host, a->bytes_read = a->bytes);
+        else
+            place_laid_out(w, a);
         w->arguments[i].tensor = &a->tensor;
-        w->c->result.bytes += a->bytes;
+        w->c->result.bytes += a->bytes_read;
     }
 }
 
@@ -147,7 +160,7 @@ static void fill_outputs(bench_call *w) {
         size_array(w->c->name, a);
         a->host = bench_alloc(a->bytes);
         memset(a->host, 0xff, a->bytes);
-        place(w, a);
+        place(w, a, a->host, a->bytes);
         w->outputs[i].tensor = &a->tensor;
         w->c->result.bytes += a->bytes;
     }

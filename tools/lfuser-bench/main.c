@@ -9,6 +9,7 @@ typedef struct options {
     const char *device, *filter, *json, *compare, *peers, *plot, *program, *reference, *count, *cache, *file;
     char *shapes; // of --shape and --arg, as in workloads.def; owned
     lfuser_math math;
+    bench_layout layout;
     int64_t scale; // 0: not given
     int runs;
     bool host, list;
@@ -18,6 +19,7 @@ static int usage(FILE *to, int status) {
     fprintf(
         to,
         "usage: lfuser-bench [--device=cpu|cuda[:N]] [--math=exact|fast] [--filter=TEXT] [--scale=N] [--runs=N]\n"
+        "                    [--layout=dense|odd|pitch|permuted|expanded]\n"
         "                    [--program=FILE.lf] [--json=FILE] [--compare=OLD.json] [--peers=FILE.json] [--plot=FILE.svg]\n"
         "       lfuser-bench FILE.lf --shape NAME=8192/,1024 --arg NAME=VALUE ... [--reference=FILE.lf] [the same options]\n"
         "       lfuser-bench --host [--device=...] [--filter=TEXT] [--cache=FOLDER] [--json=FILE] | --host "
@@ -33,6 +35,9 @@ static int usage(FILE *to, int status) {
             "memory (spills) of a kernel's thread.\n",
             bench_n_rows);
     fprintf(to,
+            "--layout: how inputs lie in memory: an element beyond an aligned address, rows an element further apart than "
+            "they are\n"
+            "long, the first axis innermost, stride 0 along the first axis.\n"
             "--program: another text for the workloads that --filter leaves, under the same judge.\n"
             "--scale divides the extents that have a '/' behind them (default: 1 on a GPU and for a file, 16 on the CPU). A "
             "file's\n"
@@ -102,6 +107,7 @@ static int read_options(int argc, char **argv, options *o) {
                                           {"device", required_argument, NULL, 'd'},
                                           {"math", required_argument, NULL, 'm'},
                                           {"filter", required_argument, NULL, 'f'},
+                                          {"layout", required_argument, NULL, 'L'},
                                           {"scale", required_argument, NULL, 's'},
                                           {"runs", required_argument, NULL, 'r'},
                                           {"json", required_argument, NULL, 'j'},
@@ -126,6 +132,10 @@ static int read_options(int argc, char **argv, options *o) {
             o->math = strcmp(optarg, "fast") ? LFUSER_MATH_EXACT : LFUSER_MATH_FAST;
             break;
         case 'f': o->filter = optarg; break;
+        case 'L':
+            if (!bench_layout_named(optarg, &o->layout))
+                bench_die("--layout is dense, odd, pitch, permuted or expanded, not '%s'", optarg);
+            break;
         case 's': o->scale = whole_number("scale", optarg); break;
         case 'r': o->runs = whole_number("runs", optarg); break;
         case 'j': o->json = optarg; break;
@@ -155,7 +165,8 @@ static size_t choose_cases(const options *o, bench_case *cases) {
                                 .shapes = o->shapes ? o->shapes : "",
                                 .reference = o->reference ? read_text(o->reference) : NULL,
                                 .judge = bench_judge_any,
-                                .math = o->math};
+                                .math = o->math,
+                                .layout = o->layout};
         return 1;
     }
     for (size_t i = 0; i < bench_n_rows; i++) {
@@ -165,8 +176,11 @@ static size_t choose_cases(const options *o, bench_case *cases) {
                                   .text = o->program ? read_text(o->program) : workload_text(row->program),
                                   .shapes = row->shapes,
                                   .judge = row->judge,
-                                  .goal = o->math == LFUSER_MATH_FAST ? row->fast : row->exact,
-                                  .math = o->math};
+                                  .goal = o->layout != BENCH_DENSE      ? 0
+                                          : o->math == LFUSER_MATH_FAST ? row->fast
+                                                                        : row->exact,
+                                  .math = o->math,
+                                  .layout = o->layout};
     }
     if (!n) bench_die("no workload's name contains '%s'; --list names them", o->filter);
     return n;
@@ -196,7 +210,8 @@ static int run(const options *o) {
     bench_device d;
     bench_case *cases = bench_alloc((bench_n_rows + 1) * sizeof *cases);
     size_t n = choose_cases(o, cases), n_bad = 0;
-    bench_report r = {.math = o->math == LFUSER_MATH_FAST ? "fast" : "exact", .runs = o->runs};
+    bench_report r = {
+        .math = o->math == LFUSER_MATH_FAST ? "fast" : "exact", .layout = bench_layout_name(o->layout), .runs = o->runs};
     bool on_gpu = !strncmp(o->device, "cuda", 4);
     if (o->compare) r.old = read_text(o->compare);
     if (o->peers) r.peers = read_text(o->peers);

@@ -28,7 +28,9 @@ bool bench_peer(const bench_report *r, const bench_case *c, size_t peer, double 
 }
 
 void bench_report_head(const bench_report *r) {
-    printf("%s, math=%s, median of %d%s\n", r->device, r->math, r->runs, r->scale > 1 ? ", smaller shapes" : "");
+    bool dense = !strcmp(r->layout, bench_layout_name(BENCH_DENSE));
+    printf("%s, math=%s, median of %d%s%s%s\n", r->device, r->math, r->runs, dense ? "" : ", inputs ",
+           dense ? "" : r->layout, r->scale > 1 ? ", smaller shapes" : "");
     printf("%-20s %9s %9s %7s %7s %6s %5s %7s %4s %5s %8s %9s", "workload", "ms", "in a row", "GB/s", "copy", "%", "goal",
            "kernels", "regs", "local", "first ms", "error");
     if (r->peers) printf(" %8s %8s %8s %6s", "eager", "inductor", "xla", "best/us");
@@ -93,8 +95,8 @@ static void put_string(FILE *to, const char *text) {
 void bench_report_json(const bench_report *r, const bench_case *cases, size_t n, FILE *to) {
     fprintf(to, "{\"device\": ");
     put_string(to, r->device);
-    fprintf(to, ", \"math\": \"%s\", \"runs\": %d, \"scale\": %lld, \"workloads\": {", r->math, r->runs,
-            (long long)r->scale);
+    fprintf(to, ", \"math\": \"%s\", \"layout\": \"%s\", \"runs\": %d, \"scale\": %lld, \"workloads\": {", r->math,
+            r->layout, r->runs, (long long)r->scale);
     for (size_t i = 0; i < n; i++) {
         const bench_result *x = &cases[i].result;
         fprintf(to, "%s\n ", i ? "," : "");
