@@ -146,32 +146,27 @@ static void at_level(lf_folds *f, LLVMValueRef v_level, for_cells emit) {
     lf_if_end(k, &far);
 }
 
+typedef struct pushing {
+    lf_folds *folds;
+    LLVMValueRef v_is_last;
+} pushing;
+
+static void merge_level(void *context, lf_level level) { at_level(((pushing *)context)->folds, level.v, combine_cells); }
+
+static void keep_level(void *context, lf_level level) {
+    const pushing *p = context;
+    lf_kernel *k = p->folds->g->k;
+    lf_if_blocks waits;
+    lf_if_begin(k, &waits, LLVMBuildNot(k->e->builder, p->v_is_last, ""), "waits");
+    at_level(p->folds, level.v, store_cells);
+    lf_folds_clear(p->folds);
+    lf_if_end(k, &waits);
+}
+
 // x comes in, as number v_count of a power of two; when it is the last, x is the whole set's.
 void lf_folds_push(lf_folds *f, LLVMValueRef v_count, LLVMValueRef v_is_last) {
-    lf_kernel *k = f->g->k;
-    LLVMBuilderRef b = k->e->builder;
-    LLVMValueRef v_zero = lf_i64_const(k, 0), v_one = lf_i64_const(k, 1);
-    LLVMBasicBlockRef b_before = LLVMGetInsertBlock(b), b_head = lf_block(k, "carry"), b_body = lf_block(k, "combine"),
-                      b_store = lf_block(k, "keep");
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_head);
-    LLVMValueRef v_left = LLVMBuildPhi(b, k->l_i64, "left"), v_level = LLVMBuildPhi(b, k->l_i64, "level");
-    LLVMAddIncoming(v_left, &v_count, &b_before, 1);
-    LLVMAddIncoming(v_level, &v_zero, &b_before, 1);
-    LLVMBuildCondBr(b, lf_gpu_bit(k, v_left, 0), b_body, b_store);
-    LLVMPositionBuilderAtEnd(b, b_body);
-    at_level(f, v_level, combine_cells);
-    LLVMValueRef v_half = LLVMBuildLShr(b, v_left, v_one, ""), v_next = LLVMBuildAdd(b, v_level, v_one, "");
-    LLVMBasicBlockRef b_last = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(v_left, &v_half, &b_last, 1);
-    LLVMAddIncoming(v_level, &v_next, &b_last, 1);
-    LLVMBuildBr(b, b_head);
-    LLVMPositionBuilderAtEnd(b, b_store);
-    lf_if_blocks waits;
-    lf_if_begin(k, &waits, LLVMBuildNot(b, v_is_last, ""), "waits");
-    at_level(f, v_level, store_cells);
-    lf_folds_clear(f);
-    lf_if_end(k, &waits);
+    pushing p = {f, v_is_last};
+    lf_counter_push_by_loop(f->g->k, &(lf_counter){.context = &p, .merge = merge_level, .keep = keep_level}, v_count);
 }
 
 // ---- outside ---------------------------------------------------------------------------------------------------------------------------
