@@ -8,9 +8,8 @@
 #include "math/math.h"
 #include "native/native.h"
 #include "test/support/build.h"
+#include "test/support/ir_text.h"
 #include <check.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/Linker.h>
 #include <llvm-c/Object.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -48,13 +47,7 @@ enum { N_TARGETS = sizeof targets / sizeof *targets, NATIVE = 0, BASE = 1, V3 = 
 static lf_llvm *from_text(const lf_target *t, bool fast, const char *text) {
     lf_llvm *l;
     ok(lf_llvm_create(heap, t, LF_LLVM_KERNEL, fast, "test", &l));
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
-    LLVMModuleRef module = NULL;
-    char *message = NULL;
-    if (LLVMParseIRInContext(l->emit.context, buffer, &module, &message)) ck_abort_msg("%s in:\n%s", message, text);
-    LLVMSetTarget(module, LLVMGetTarget(l->emit.module));
-    LLVMSetModuleDataLayout(module, l->layout);
-    ck_assert(!LLVMLinkModules2(l->emit.module, module));
+    ir_from_text(l, text);
     ok(lf_llvm_verify(l));
     return l;
 }

@@ -6,9 +6,8 @@
 #include "codegen/sim/sim.h"
 #include "native/native.h"
 #include "runtime/device.h"
+#include "test/support/ir_text.h"
 #include <check.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/Linker.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,13 +143,7 @@ static loaded load(const char *body, uint32_t cluster) {
     if (cluster) snprintf(attribute, sizeof attribute, " \"nvvm.cluster_dim\"=\"%u,1,1\"", cluster);
     snprintf(text, sizeof text, "%s%s%s%s%s  ret void\n}\n!0 = !{}\n", declarations, begin, attribute, prologue, body);
     ok(lf_llvm_create(heap, &sim, LF_LLVM_KERNEL, true, "wrong", &l));
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "wrong");
-    LLVMModuleRef module = NULL;
-    char *message = NULL;
-    if (LLVMParseIRInContext(l->emit.context, buffer, &module, &message)) ck_abort_msg("%s in:\n%s", message, text);
-    LLVMSetTarget(module, LLVMGetTarget(l->emit.module));
-    LLVMSetModuleDataLayout(module, l->layout);
-    ck_assert(!LLVMLinkModules2(l->emit.module, module));
+    ir_from_text(l, text);
     ok(lf_llvm_verify(l));
     ok(lf_check_ir(l));
     ok(lf_sim_lower(l));

@@ -4,9 +4,8 @@
 #include "codegen/llvm/target.h"
 #include "codegen/sim/sim.h"
 #include "test/support/counted.h"
+#include "test/support/ir_text.h"
 #include <check.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/Linker.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +13,7 @@ static lf_llvm *read_module(const char *text) {
     lf_target sim = {.kind = LF_TARGET_SIM, .sm = 90};
     lf_llvm *l;
     ck_assert_ptr_null(lf_llvm_create(&counted, &sim, LF_LLVM_KERNEL, true, "m", &l));
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "m");
-    LLVMModuleRef module = NULL;
-    char *message = NULL;
-    if (LLVMParseIRInContext(l->emit.context, buffer, &module, &message)) ck_abort_msg("%s in:\n%s", message, text);
-    LLVMSetTarget(module, LLVMGetTarget(l->emit.module));
-    LLVMSetModuleDataLayout(module, l->layout);
-    ck_assert(!LLVMLinkModules2(l->emit.module, module));
+    ir_from_text(l, text);
     return l;
 }
 
