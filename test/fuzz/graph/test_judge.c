@@ -21,6 +21,10 @@ typedef struct row {
     "fusion @t(%x: f32[2], %y: f32[2], %z: f32[2]) { %p = mul %x, %y %n = neg %p %e = expand %n, [1, 2] %a = add %e, %z "   \
     "%r = tanh %a return %r }"
 #define EXP "fusion @t(%x: f32[2], %y: f32[2], %z: f32[2]) { %r = exp %x return %r, %y, %z }"
+#define POW_OF_SUM                                                                                                          \
+    "fusion @t(%x: f32[2], %y: f32[2], %z: f32[2]) { %c = cumsum %x, axis=0 %e = flip %c, axes=[0] %r = pow %y, %e return " \
+    "%r, %z }"
+#define GELU "fusion @t(%x: f32[2], %y: f32[2], %z: f32[2]) { %r = gelu %x, approximate=tanh return %r, %y, %z }"
 static const row rows[] = {
     // A product that overflows by less than twice may be added without being rounded.
     {MUL_ADD, true, {{2e19f, 1}, {2e19f, 1}, {-1e38f, 1}}, 3e38f, true},
@@ -36,9 +40,14 @@ static const row rows[] = {
     {MUL_ADD, true, {{INFINITY, 1}, {2, 1}, {-1e38f, 1}}, 3e38f, false},
     {ADD, true, {{INFINITY, 1}, {-INFINITY, 1}, {0}}, INFINITY, false},
     {ADD, true, {{3e38f, 1}, {3e38f, 1}, {0}}, 3e38f, false},
+    // A sum that may be 0 in another order; one that may not.
+    {POW_OF_SUM, false, {{1, -0.99999994f}, {NAN, 1}, {0}}, 1, true},
+    {POW_OF_SUM, false, {{1, -0.999f}, {NAN, 1}, {0}}, 1, false},
     // Finite ones stay within a rounding, and a function within 4 ulp of a right one.
     {MUL_ADD, true, {{3, 1}, {2, 1}, {1, 1}}, 7, true},
     {MUL_ADD, true, {{3, 1}, {2, 1}, {1, 1}}, 7.0001f, false},
+    {GELU, true, {{1, 1}, {0}, {0}}, 0.84119f, true},
+    {GELU, true, {{1, 1}, {0}, {0}}, 0.8413f, false},
     {EXP, true, {{1, 1}, {0}, {0}}, 2.7182825f, true},
     {EXP, true, {{1, 1}, {0}, {0}}, 2.7183090f, false}, // 1 in 100,000
 };
